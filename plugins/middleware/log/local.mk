@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+plugin_PROGRAMS += plugins/middleware/log/log.so
+plugins_middleware_log_log_so_SOURCES = plugins/middleware/log/log.c
+plugins_middleware_log_log_so_CFLAGS = $(plugin_cflags)
+plugins_middleware_log_log_so_LDFLAGS = $(plugin_ldflags)

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+src_libegw_a_SOURCES += \
+	$(NULL)

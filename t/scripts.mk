@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+# Whole-program tests, one file a line.
+script_tests += \
+	$(NULL)
