@@ -1,3 +1,16 @@
 # SPDX-License-Identifier: MIT
 src_libegw_a_SOURCES += \
+	src/base/arena.c \
+	src/base/arena.h \
+	src/base/buf.c \
+	src/base/buf.h \
+	src/base/checked.h \
+	src/base/hash.c \
+	src/base/list.h \
+	src/base/map.c \
+	src/base/map.h \
+	src/base/out.c \
+	src/base/out.h \
+	src/base/wheel.c \
+	src/base/wheel.h \
 	$(NULL)

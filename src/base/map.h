@@ -13,7 +13,13 @@
 /* SipHash-2-4 of `bytes` under the process's random key. Any thread. */
 uint64_t hash_bytes(const void *bytes, size_t len);
 
-/* u64 -> pointer. Zero-initialised is an empty map. */
+/* The same under a given key, for known-answer tests. */
+uint64_t hash_bytes_keyed(const void *bytes, size_t len, const uint64_t key[2]);
+
+/* A well mixed u64 that depends on the process's key; cheap, not a PRF. Any thread. */
+uint64_t hash_u64(uint64_t x);
+
+/* u64 -> pointer. Zero-initialised is an empty map. Putting NULL takes the entry away. */
 struct u64map {
   struct u64map_slot *slots;
   size_t cap, used, dead;
@@ -27,7 +33,8 @@ size_t u64map_count(const struct u64map *map);
 void *u64map_next(const struct u64map *map, size_t *cursor, uint64_t *key);
 void u64map_free(struct u64map *map);
 
-/* Bytes -> pointer. Keys are borrowed and must live as long as their entry. */
+/* Bytes -> pointer. Keys are borrowed and must live as long as their entry; replacing a value
+ * replaces the borrowed key too. */
 struct strmap {
   struct strmap_slot *slots;
   size_t cap, used, dead;
