@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* A session: one client connection, as the rest of the gateway sees it. The listeners (HTTP,
+ * WebSocket, IPC) embed it in their own struct.
+ *
+ *   listener: session_init -> request_start ... -> session_gone -> (frees its struct)
+ *
+ * Everything happens on the session's worker. After session_gone() the core calls none of its
+ * operations again. */
+#ifndef LISTEN_SESSION_H
+#define LISTEN_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/list.h"
+#include "base/out.h"
+#include "obs/metrics.h"
+
+struct egw_worker;
+struct listener;
+struct network;
+struct request;
+struct session;
+
+enum session_state {
+  SESSION_OPEN,
+  SESSION_DRAINING,   /* no further requests are read; what is in flight is answered */
+  SESSION_GONE
+};
+
+struct session_ops {
+  /* The answer to the request started with `cookie`; takes `out`, which may still be open
+   * (pieces follow; see base/out.h). NULL: there is nothing to say (notifications). Called
+   * exactly once for each request unless it was cancelled; never from within
+   * request_start(). */
+  void (*reply)(struct session *session, void *cookie, struct out *out);
+  /* An event outside of any request (subscriptions); takes `out`. NULL member: not possible on
+   * this kind of session (HTTP). */
+  void (*push)(struct session *session, struct out *out);
+  /* request_start() may be called again after session_may_read() was false. */
+  void (*ready)(struct session *session);
+  /* Ends the connection after what is queued has been sent, or at once when `now`. */
+  void (*close)(struct session *session, bool now, int ws_code, const char *reason);
+};
+
+struct session {
+  const struct session_ops *ops;
+  struct egw_worker *worker;
+  struct listener *listener;
+  struct network *network;      /* chosen by the path of the request; never NULL once open */
+  enum client_kind kind;
+  enum session_state state;
+  bool local;                   /* unix socket or loopback listener */
+  uint64_t number;              /* unique in this process */
+  char peer[64];                /* "127.0.0.1", "::1", "uid 1000" */
+  /* the core's: */
+  struct list requests;
+  struct list subscriptions;
+  unsigned subscription_count;
+  unsigned calls_in_flight;
+  bool read_blocked;            /* session_may_read() said no; ready() is owed */
+  size_t queue_bytes;           /* kept by the listener: output handed over, not yet sent */
+};
+
+/* Prepares the common part; `peer` is filled in by the caller before or after. */
+void session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,
+                  struct egw_worker *worker, struct listener *listener, struct network *network);
+
+/* Whether another request may be read now: false when too many calls are in flight or too
+ * much output is waiting; ready() is called when that has changed. */
+bool session_may_read(struct session *session);
+
+/* The listener sent queued bytes (queue_bytes went down): may call ops->ready(). */
+void session_sent(struct session *session);
+
+/* The connection is over: cancels what is in flight, ends subscriptions. */
+void session_gone(struct session *session);
+
+/* --- requests: rpc/request.c --------------------------------------------------------- */
+
+/* Takes a client's message (taken: the reference passes to the request) and runs it. `cookie`
+ * comes back in ops->reply(). `network` NULL: the session's. Returns a handle for
+ * request_cancel(), valid until reply() was called with a closed `out` or the open one it was
+ * given is closed or aborted; NULL when memory is short (nothing will be called; answer
+ * with an internal error). */
+struct request *request_start(struct session *session, struct network *network,
+                              struct egw_buf *text, void *cookie);
+
+/* The client has lost interest in this request; ops->reply() will not be called for it. An open
+ * `out` is closed by the core no more: free it after this. */
+void request_cancel(struct request *request);
+
+#endif
