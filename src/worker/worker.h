@@ -49,7 +49,6 @@ struct egw_worker {
   uv_timer_t wheel_timer;
   struct wheel wheel;
   uint64_t wheel_due;            /* what wheel_timer is set to; 0: not running */
-  uint64_t turn_began_us;
   struct list run_queue;         /* worker_job */
   struct list hooks;
 
