@@ -3,3 +3,21 @@
 #   unit_tests += t/unit/base-buf.t
 #   t_unit_base_buf_t_SOURCES = t/unit/base-buf.c
 #   t_unit_base_buf_t_LDADD = src/libegw.a $(core_libs)
+
+# Tests of transport plugins: t/lib/transport-host.h is the plugin's host. The plugin finds the
+# host's functions in the program, so its symbols are visible.
+transport_host = \
+	t/lib/transport-host-link.c \
+	t/lib/transport-host-log.c \
+	t/lib/transport-host-options.c \
+	t/lib/transport-host-parts.h \
+	t/lib/transport-host.c \
+	t/lib/transport-host.h \
+	$(NULL)
+transport_host_cflags = $(AM_CFLAGS) -fvisibility=default
+transport_host_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
+#   unit_tests += t/unit/transport-x.t
+#   t_unit_transport_x_t_SOURCES = t/unit/transport-x.c $(transport_host)
+#   t_unit_transport_x_t_CFLAGS = $(transport_host_cflags)
+#   t_unit_transport_x_t_LDFLAGS = $(transport_host_ldflags)
+#   t_unit_transport_x_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
