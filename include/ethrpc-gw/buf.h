@@ -19,6 +19,11 @@
 extern "C" {
 #endif
 
+/* The host is built with hidden symbols; what is declared here plugins may call. */
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #if defined(__GNUC__)
 #define EGW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define EGW_MUST_CHECK __attribute__((warn_unused_result))
@@ -65,6 +70,10 @@ int egw_buf_printf(struct egw_buf *buf, const char *fmt, ...) EGW_PRINTF(2, 3) E
  * number really written. NULL when memory is short. */
 char *egw_buf_room(struct egw_buf *buf, size_t len) EGW_MUST_CHECK;
 void egw_buf_commit(struct egw_buf *buf, size_t len);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 enum egw_json_kind {
   EGW_JSON_NONE = 0, /* no value (empty or missing slice) */
   EGW_JSON_NULL,
@@ -51,6 +55,10 @@ int egw_json_u64(struct egw_slice value, uint64_t *out);
 
 /* Appends `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. 0 or -1. */
 int egw_json_quote(struct egw_buf *out, struct egw_slice text) EGW_MUST_CHECK;
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

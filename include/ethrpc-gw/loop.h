@@ -11,6 +11,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 struct egw_worker;
 struct sockaddr;
 struct uv_loop_s;
@@ -55,6 +59,10 @@ typedef void egw_resolve_fn(void *arg, const struct egw_address *addresses, size
 struct egw_resolve *egw_resolve(struct egw_worker *worker, const char *host, uint16_t port,
                                 egw_resolve_fn *fn, void *arg);
 void egw_resolve_cancel(struct egw_resolve *handle);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

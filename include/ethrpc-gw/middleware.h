@@ -25,6 +25,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 struct egw_call;
 struct egw_stage;
 
@@ -213,6 +217,10 @@ int egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct e
 
 /* Adds to metric `id` of this plugin's table, on this worker. */
 void egw_count(const struct egw_at *at, unsigned id, int64_t n);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define EGW_MAGIC UINT32_C(0x45475731) /* "EGW1" */
 #define EGW_ABI_MAJOR 1
 #define EGW_ABI_MINOR 0
@@ -181,6 +185,10 @@ bool egw_log_on(enum egw_level level);
 /* Writes one line. `area` is a short constant word ("ipc", "cache"). The text is escaped and
  * cut by the host; it must hold no secret and no upstream URL. Any thread. */
 void egw_log(enum egw_level level, const char *area, const char *fmt, ...) EGW_PRINTF(3, 4);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 struct egw_link;
 struct egw_xchg;
 struct egw_conn;
@@ -107,8 +111,9 @@ uint32_t egw_xchg_time_left(const struct egw_xchg *xchg);
 bool egw_xchg_fresh(const struct egw_xchg *xchg);
 bool egw_xchg_idempotent(const struct egw_xchg *xchg);
 
-/* A piece of the reply's body (not MULTIPLEX). 0: go on. 1: the reader is full, pause until
- * more(). -1: the reply is of no use; stop, and call egw_xchg_done() with EGW_BAD_REPLY. */
+/* A piece of the reply's body (not MULTIPLEX); its bytes are taken in any case. 0: go on. 1: the
+ * reader is full, pause until more(), which is not called from within this call. -1: the reply
+ * is of no use; stop, and call egw_xchg_done() with EGW_BAD_REPLY. */
 int egw_xchg_data(struct egw_xchg *xchg, const char *bytes, size_t len);
 
 /* Facts of an HTTP reply, before egw_xchg_done(). */
@@ -147,6 +152,10 @@ int egw_conn_data(struct egw_conn *conn, const char *bytes, size_t len, unsigned
 /* The connection is gone: everything bound to it ends (EGW_NOT_SENT where egw_xchg_sent() was
  * not called, else EGW_MAYBE_SENT) before this returns, and `conn` is freed. */
 void egw_conn_lost(struct egw_conn *conn, const char *why);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
