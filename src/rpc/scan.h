@@ -43,7 +43,7 @@ typedef void scan_fn(struct scan *scan, enum scan_event event, enum egw_json_kin
 struct scan {
   scan_fn *fn;               /* may be NULL: check only */
   void *arg;
-  uint64_t offset;           /* bytes consumed so far */
+  uint64_t offset;           /* bytes consumed so far; within the callback: when the piece began */
   uint64_t top_begin;        /* offset of the outermost value */
   enum egw_json_kind top;    /* its kind; EGW_JSON_NONE before it begins */
   const char *why;           /* SCAN_BAD: a constant reason */
@@ -65,6 +65,9 @@ enum scan_status scan_feed(struct scan *scan, const char *bytes, size_t len, siz
 
 /* No more bytes will come: SCAN_DONE if a number at top level just ended, else SCAN_BAD. */
 enum scan_status scan_finish(struct scan *scan);
+
+/* Whether a key of the outermost object has begun (at scan->key_from) and has not ended. */
+bool scan_in_key(const struct scan *scan);
 
 /* One whole text in memory: a value, white space around it allowed, nothing else. */
 bool scan_valid(struct egw_slice text, unsigned max_depth, const char **why);

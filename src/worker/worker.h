@@ -61,8 +61,15 @@ struct egw_worker {
   struct metrics *metrics;
 
   /* chain/: calls by ticket; upstream/: links by upstream index; stages' per-worker state */
-  struct call_table *calls;
-  struct egw_link **links;
+  struct u64map calls;           /* calls with a ticket, by number */
+  struct list live_calls;
+  uint64_t next_call;
+  struct stage_mine *stages;     /* by stage index */
+  unsigned stage_count;
+  struct egw_link **links;       /* by upstream index */
+  unsigned link_count, next_link;
+  void **transports;             /* per-worker state of transport instances, by upstream index */
+  struct push *push;
   struct egw_resolver *resolver;
 
   /* listen/ */
