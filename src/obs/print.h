@@ -4,6 +4,7 @@
 #ifndef OBS_PRINT_H
 #define OBS_PRINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <ethrpc-gw/buf.h>
 

@@ -5,9 +5,10 @@
 #include "config.h"
 #endif
 
-#include <string.h>
+#include <stdio.h>
 #include "gateway/gateway.h"
 #include "obs/log.h"
+#include "obs/families.h"
 #include "obs/print.h"
 #include "rpc/method.h"
 
@@ -43,24 +44,8 @@ static const char *const refusal_names[REFUSED_COUNT] = {
   [REFUSED_SLOW_READER] = "slow_reader",
 };
 
-/* The sum over the workers of the cell at `offset` in struct metrics. */
-static int64_t
-cell_sum(const struct gateway *gateway, size_t offset)
-{
-  int64_t sum = 0;
-  unsigned i;
-
-  for (i = 0; i < gateway->worker_count; i++) {
-    const char *metrics = (const char *)gateway->workers[i].metrics;
-
-    if (metrics != NULL)
-      sum += metric_read((const metric_cell *)(const void *)(metrics + offset));
-  }
-  return sum;
-}
-
 #define CELL(member) offsetof(struct metrics, member)
-#define CELL_AT(member, i) (offsetof(struct metrics, member) + (size_t)(i) * sizeof(metric_cell))
+#define CELL_AT(member, i) (CELL(member) + (size_t)(i) * sizeof(metric_cell))
 
 /* --- calls ---------------------------------------------------------------------------- */
 
@@ -81,7 +66,7 @@ print_calls(const struct gateway *gateway, struct egw_buf *out)
 {
   unsigned row, outcome;
 
-  if (print_family(out, "calls_total", PRINT_COUNTER, "Calls of clients, by how they ended") != 0)
+  if (print_family(out, "calls_total", PRINT_COUNTER, "Calls, by how they ended") != 0)
     return -1;
   for (row = 0; row <= method_count(); row++)
     for (outcome = 0; outcome < CALL_OUTCOMES; outcome++) {
@@ -101,15 +86,15 @@ print_calls(const struct gateway *gateway, struct egw_buf *out)
 static int
 print_bucket(struct egw_buf *out, const char *client, unsigned i, int64_t count)
 {
-  uint64_t us = UINT64_C(50) << i;
+  unsigned long long us = 50ull << i;
+  struct print_label labels[] = { { "client", client }, { "le", "+Inf" } };
+  char bound[32];
 
-  if (i == LATENCY_BUCKETS - 1)
-    return egw_buf_printf(out,
-                          "ethrpcgw_call_duration_seconds_bucket{client=\"%s\",le=\"+Inf\"} %lld\n",
-                          client, (long long)count);
-  return egw_buf_printf(
-      out, "ethrpcgw_call_duration_seconds_bucket{client=\"%s\",le=\"%llu.%06llu\"} %lld\n", client,
-      (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000), (long long)count);
+  if (i < LATENCY_BUCKETS - 1) {
+    (void)snprintf(bound, sizeof bound, "%llu.%06llu", us / 1000000, us % 1000000);
+    labels[1].value = bound;
+  }
+  return print_sample(out, "call_duration_seconds_bucket", labels, 2, count);
 }
 
 static int
@@ -125,19 +110,19 @@ print_latency(const struct gateway *gateway, struct egw_buf *out)
     int64_t count = 0;
 
     for (i = 0; i < LATENCY_BUCKETS; i++) {
-      count += cell_sum(gateway, CELL_AT(latency, kind * LATENCY_BUCKETS + i));
+      count += workers_sum(gateway, CELL_AT(latency, kind * LATENCY_BUCKETS + i));
       if (print_bucket(out, client_names[kind], i, count) != 0)
         return -1;
     }
     if (print_seconds(out, "call_duration_seconds_sum", &label, 1,
-                      cell_sum(gateway, CELL_AT(latency_sum_us, kind))) != 0 ||
+                      workers_sum(gateway, CELL_AT(latency_sum_us, kind))) != 0 ||
         print_sample(out, "call_duration_seconds_count", &label, 1, count) != 0)
       return -1;
   }
   return 0;
 }
 
-/* --- families of one label ---------------------------------------------------------------- */
+/* --- families of one label -------------------------------------------------------- */
 
 struct family {
   const char *name;
@@ -156,10 +141,10 @@ print_array(const struct gateway *gateway, struct egw_buf *out, const struct fam
     return -1;
   for (i = 0; i < count; i++) {
     struct print_label pair = { label, names[i] };
-    int64_t n = cell_sum(gateway, family->cell + i * sizeof(metric_cell));
+    int64_t n = workers_sum(gateway, family->cell + i * sizeof(metric_cell));
 
     if (family->minus != 0)
-      n -= cell_sum(gateway, family->minus + i * sizeof(metric_cell));
+      n -= workers_sum(gateway, family->minus + i * sizeof(metric_cell));
     if (print_sample(out, family->name, &pair, 1, n) != 0)
       return -1;
   }
@@ -167,7 +152,7 @@ print_array(const struct gateway *gateway, struct egw_buf *out, const struct fam
 }
 
 static const struct family client_families[] = {
-  { "requests_total", PRINT_COUNTER, CELL(requests), 0, "Messages of clients, an array being one" },
+  { "requests_total", PRINT_COUNTER, CELL(requests), 0, "Client messages; an array is one" },
   { "sessions", PRINT_GAUGE, CELL(sessions_opened), CELL(sessions_closed), "Open sessions" },
   { "sessions_total", PRINT_COUNTER, CELL(sessions_opened), 0, "Sessions opened" },
   { "received_bytes_total", PRINT_COUNTER, CELL(bytes_in), 0, "Bytes received from clients" },
@@ -180,7 +165,7 @@ static const struct family refusal_family = {
 };
 
 static const struct family plain_families[] = {
-  { "queue_bytes", PRINT_GAUGE, CELL(queue_bytes), 0, "Output waiting for clients to read it" },
+  { "queue_bytes", PRINT_GAUGE, CELL(queue_bytes), 0, "Output not yet read by clients" },
   { "calls_in_flight", PRINT_GAUGE, CELL(calls_in_flight), 0, "Calls not answered yet" },
   { "subscriptions", PRINT_GAUGE, CELL(subscriptions), 0, "Subscriptions of clients" },
   { "notifications_total", PRINT_COUNTER, CELL(notifications), 0, "Events sent to clients" },
@@ -198,7 +183,7 @@ print_plain(const struct gateway *gateway, struct egw_buf *out)
     const struct family *family = &plain_families[i];
 
     if (print_one(out, family->name, family->kind, family->help,
-                  cell_sum(gateway, family->cell)) != 0)
+                  workers_sum(gateway, family->cell)) != 0)
       return -1;
   }
   return 0;
@@ -253,10 +238,13 @@ metrics_print(struct gateway *gateway, struct egw_buf *out)
       print_latency(gateway, out) != 0)
     return -1;
   for (i = 0; i < sizeof client_families / sizeof client_families[0]; i++)
-    if (print_array(gateway, out, &client_families[i], "client", client_names, CLIENT_KINDS) != 0)
+    if (print_array(gateway, out, &client_families[i], "client", client_names,
+                    CLIENT_KINDS) != 0)
       return -1;
-  if (print_array(gateway, out, &refusal_family, "reason", refusal_names, REFUSED_COUNT) != 0 ||
-      print_plain(gateway, out) != 0 || print_stall(gateway, out) != 0)
+  if (print_array(gateway, out, &refusal_family, "reason", refusal_names,
+                  REFUSED_COUNT) != 0 ||
+      print_plain(gateway, out) != 0 || print_stall(gateway, out) != 0 ||
+      print_upstreams(gateway, out) != 0 || print_stages(gateway, out) != 0)
     return -1;
   return print_process(out);
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers of the admin listener. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <string.h>
+#include "admin/admin.h"
+#include "admin/status.h"
+#include "gateway/gateway.h"
+#include "obs/families.h"
+#include "obs/metrics.h"
+#include "upstream/upstream.h"
+
+static int
+answer(struct admin_answer *out, int status, const char *type, struct egw_buf *body)
+{
+  out->status = status;
+  out->content_type = type;
+  out->body = body;
+  return body == NULL ? -1 : 0;
+}
+
+static int
+answer_text(struct admin_answer *out, int status, const char *text)
+{
+  struct egw_slice bytes = { text, strlen(text) };
+
+  return answer(out, status, "text/plain; charset=utf-8", egw_buf_copy(bytes));
+}
+
+static int
+answer_health(struct gateway *gateway, struct admin_answer *out)
+{
+  (void)gateway;
+  return answer_text(out, 200, "ok\n");
+}
+
+/* Whether any upstream of any network can be used on some worker. */
+static bool
+any_upstream(const struct gateway *gateway)
+{
+  size_t i;
+
+  for (i = 0; i < gateway->upstream_count; i++)
+    if (link_sum(gateway, &gateway->upstreams[i], offsetof(struct link_metrics, up)) > 0)
+      return true;
+  return false;
+}
+
+static int
+answer_ready(struct gateway *gateway, struct admin_answer *out)
+{
+  enum gateway_state state =
+      (enum gateway_state)atomic_load_explicit(&gateway->state, memory_order_relaxed);
+
+  if (state == GATEWAY_STARTING)
+    return answer_text(out, 503, "starting\n");
+  if (state != GATEWAY_READY)
+    return answer_text(out, 503, "shutting down\n");
+  if (!any_upstream(gateway))
+    return answer_text(out, 503, "no upstream can be used\n");
+  return answer_text(out, 200, "ok\n");
+}
+
+static int
+answer_metrics(struct gateway *gateway, struct admin_answer *out)
+{
+  struct egw_buf *body = egw_buf_new(16384);
+
+  if (body != NULL && metrics_print(gateway, body) != 0) {
+    egw_buf_unref(body);
+    body = NULL;
+  }
+  return answer(out, 200, "text/plain; version=0.0.4; charset=utf-8", body);
+}
+
+static int
+answer_status(struct gateway *gateway, struct admin_answer *out)
+{
+  struct egw_buf *body = egw_buf_new(4096);
+
+  if (body != NULL && status_print(gateway, body) != 0) {
+    egw_buf_unref(body);
+    body = NULL;
+  }
+  return answer(out, 200, "application/json", body);
+}
+
+static const struct page {
+  const char *path;
+  int (*answer)(struct gateway *gateway, struct admin_answer *out);
+} pages[] = {
+  { "/health", answer_health },
+  { "/ready", answer_ready },
+  { "/metrics", answer_metrics },
+  { "/status", answer_status },
+};
+
+int
+admin_answer(struct gateway *gateway, const char *method, const char *path,
+             struct admin_answer *out)
+{
+  size_t i;
+
+  for (i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+    if (strcmp(path, pages[i].path) != 0)
+      continue;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+      return answer_text(out, 405, "only GET and HEAD are allowed here\n");
+    return pages[i].answer(gateway, out);
+  }
+  return answer_text(out, 404, "there are /health, /ready, /metrics and /status\n");
+}
