@@ -69,35 +69,56 @@ enum rpc_reply_kind {
   RPC_REPLY_PUSH       /* a notification: method (and params) without id */
 };
 
-/* Resumable parser of one upstream message. Feed it as bytes arrive; the same bytes must be
- * kept by the caller (contiguously from the message's first byte) if it wants to use the
- * slices, which are offsets. Tolerated: any or no jsonrpc member, unknown members, members
- * in any order, "result" with "error":null and "error" with "result":null, a result of any
- * kind, an id that is a string of the decimal number. Not tolerated: broken JSON, duplicate
- * id/result/error, both or neither of result and error, no id, an error that is not an object
- * with an integer code (a missing or non-string message, or a code in another form, is
- * repaired: see rpc_reply). */
+/* Resumable parser of one upstream message. Feed it as bytes arrive. It reads only the bytes
+ * that are being fed: keys and the id that straddle pieces are copied into the parser, so that
+ * a caller that passes a large result on in pieces may drop what it has passed. A caller
+ * that wants the slices of rpc_reply_finish() must keep the message's bytes, since they are
+ * offsets here.
+ *
+ * Tolerated: any or no jsonrpc member, unknown members, members in any order, "result" with
+ * "error":null and "error" with "result":null, a result of any kind, an id that is a string
+ * of the decimal number. Not tolerated: broken JSON, duplicate id/result/error, both or neither
+ * of result and error, no id, an error that is not an object with a code or a message (a
+ * missing or non-string message, or a code in another form than an integer, is repaired: see
+ * rpc_reply). */
 struct rpc_span {
   uint64_t from, to;             /* to == 0: missing */
 };
+
+/* Raw bytes of an envelope's key or id; longer ones are no key, or no id, of ours. */
+#define RPC_CAPTURE_MAX 48
+struct rpc_capture {
+  uint32_t len;                  /* > RPC_CAPTURE_MAX: it did not fit */
+  char bytes[RPC_CAPTURE_MAX];
+};
+
 struct rpc_reply_parser {
   struct scan scan;
   struct rpc_span id, result, error, method, params;
-  enum egw_json_kind id_kind, result_kind, error_kind, params_kind;
+  enum egw_json_kind id_kind, result_kind, error_kind, method_kind, params_kind;
   uint64_t result_begin;         /* offset of the result's first byte once it began, else 0 */
   bool result_began, duplicate;
-  int member;                    /* private: which member the scan is in */
-  const char *bytes;             /* private: base of the message in memory, for keys */
+  /* private */
+  bool push_duplicate;           /* two of method or params: matters for a push only */
+  int member;                    /* which member the scan is in */
+  const char *piece;             /* what is being fed, */
+  uint64_t piece_from;           /* and its offset in the message */
+  struct rpc_capture key, id_text;
 };
 
 void rpc_reply_begin(struct rpc_reply_parser *p);
 
-/* Feeds bytes[fed..len) of the message, where bytes points to its first byte (it may have moved
- * since the last call). */
+/* Feeds bytes[fed..len). Usually `bytes` is the whole message so far (it may have moved since the
+ * last call) and `fed` what of it has been fed before; since nothing before bytes[fed] is
+ * read, a caller that dropped it passes the new piece alone with fed 0. *used gets how many
+ * bytes of the new ones were consumed, as scan_feed() says. */
 enum scan_status rpc_reply_feed(struct rpc_reply_parser *p, const char *bytes, size_t len,
                                 size_t fed, size_t *used);
 
-/* The outcome of a complete message (the scan said SCAN_DONE). Slices borrow from `bytes`. */
+/* The outcome of a complete message (the scan said SCAN_DONE). Slices borrow from `bytes`, the
+ * whole message. `bytes` may be NULL if the result was passed on in pieces: id and kind are
+ * known all the same, `body` is missing, and what can't be judged without the bytes (an error
+ * object) is RPC_REPLY_BAD. A message that isn't complete is RPC_REPLY_BAD too. */
 struct rpc_reply {
   enum rpc_reply_kind kind;
   const char *why;               /* BAD: constant reason */
@@ -105,20 +126,23 @@ struct rpc_reply {
   uint64_t id;                   /* has_id: the number (from a number or a decimal string) */
   struct egw_slice body;         /* raw result, or raw error object, or raw params of a push */
   struct egw_slice method;       /* PUSH: raw string with quotes */
-  int64_t code;                  /* ERROR */
-  struct egw_slice message, data; /* ERROR: raw values, or missing */
+  int64_t code;                  /* ERROR; -32000 when the object has none that can be read */
+  struct egw_slice message, data; /* ERROR: raw values, or missing; message: a string if there */
   bool repair;                   /* ERROR: the object is not of the form clients accept (code not
                                     an integer, message not a string): rebuild it from code,
                                     message, data instead of passing it on */
 };
 void rpc_reply_finish(const struct rpc_reply_parser *p, const char *bytes, struct rpc_reply *out);
 
-/* As soon as the id's value is complete during feeding: true and the number, else false. */
+/* As soon as the id's value is complete during feeding: true and the number, else false.
+ * `bytes` is not used and may be NULL. */
 bool rpc_reply_early_id(const struct rpc_reply_parser *p, const char *bytes, uint64_t *id);
 
 /* Judges a body that is not an envelope of a reply but may still be an error without id, as
- * some nodes send ({"error":"text"}, {"code":..,"message":..}, id null): true and an ERROR
- * reply. Used only where the exchange is known by its connection (HTTP). */
+ * some nodes send ({"error":"text"}, {"code":..,"message":..}, id null or missing): true and
+ * an ERROR reply, without has_id. Text that isn't valid JSON, holds a result that isn't null or
+ * has a duplicate member is none. Used only where the exchange is known by its connection
+ * (HTTP). */
 bool rpc_reply_loose_error(struct egw_slice text, struct rpc_reply *out);
 
 #endif

@@ -14,7 +14,7 @@ unsigned method_count(void);
 unsigned method_index(const struct egw_method_info *row);
 const struct egw_method_info *method_row(unsigned index);
 
-/* The word for a class, as in methods.def and the manual. */
+/* The word for a class, as in the manual ("by-block"). */
 const char *method_class_name(enum egw_class method_class);
 
 #endif
