@@ -217,7 +217,7 @@ print_gateway(struct gateway *gateway, struct egw_buf *out)
   if (print_family(out, "build_info", PRINT_GAUGE, "The version that runs") != 0 ||
       print_sample(out, "build_info", &version, 1, 1) != 0)
     return -1;
-  if (print_one(out, "ready", PRINT_GAUGE, "1: started and not shutting down",
+  if (print_one(out, "ready", PRINT_GAUGE, "Started and not shutting down: 1, else 0",
                 state == GATEWAY_READY) != 0 ||
       print_one(out, "workers", PRINT_GAUGE, "Worker threads", gateway->worker_count) != 0 ||
       print_one(out, "buffer_bytes", PRINT_GAUGE, "Bytes of the memory budget in use",

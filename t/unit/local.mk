@@ -4,6 +4,14 @@
 #   t_unit_base_buf_t_SOURCES = t/unit/base-buf.c
 #   t_unit_base_buf_t_LDADD = src/libegw.a $(core_libs)
 
+unit_tests += t/unit/obs-log.t
+t_unit_obs_log_t_SOURCES = t/unit/obs-log.c
+t_unit_obs_log_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/obs-metrics.t
+t_unit_obs_metrics_t_SOURCES = t/unit/obs-metrics.c
+t_unit_obs_metrics_t_LDADD = src/libegw.a $(core_libs)
+
 # Tests of transport plugins: t/lib/transport-host.h is the plugin's host. The plugin finds the
 # host's functions in the program, so its symbols are visible.
 transport_host = \
