@@ -95,7 +95,7 @@ static const struct link_family {
   size_t cell;
   const char *help;
 } link_families[] = {
-  { "upstream_up", PRINT_GAUGE, UNIT_YES_NO, LINK_CELL(up), "Usable on some worker: 1, else 0" },
+  { "upstream_up", PRINT_GAUGE, UNIT_YES_NO, LINK_CELL(up), "Usable on any worker: 1" },
   { "upstream_errors_total", PRINT_COUNTER, UNIT_PLAIN, LINK_CELL(errors),
     "Replies that were JSON-RPC errors" },
   { "upstream_in_flight", PRINT_GAUGE, UNIT_PLAIN, LINK_CELL(in_flight),

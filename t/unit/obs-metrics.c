@@ -188,8 +188,7 @@ test_checker(void)
     "# HELP a x\n# TYPE a gauge\na{b=\"\\x\"} 1\n", "# HELP a x\na 1\n",
     "# HELP a x\n# TYPE a gauge\na{b=\"\xff\"} 1\n",
     "# HELP a x\n# TYPE a gauge\na {b=\"1\"} 1\n",
-    "# HELP a x\n# TYPE a gauge\na 1\n"
-    "# HELP b x\n# TYPE b gauge\n# HELP a x\n# TYPE a gauge\n",
+    "# HELP a x\n# TYPE a gauge\na 1\n# HELP b x\n# TYPE b gauge\n# HELP a x\n",
     "# HELP a x\n# TYPE a histogram\na_bucket{le=\"+Inf\"} 2\na_sum 0\na_count 3\n",
   };
   unsigned refused = 0;
