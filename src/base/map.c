@@ -36,6 +36,13 @@ map_full(size_t cap, size_t used, size_t dead)
   return used + dead + 1 > cap - cap / 4;
 }
 
+/* Whether a map that was much larger once should give memory back. */
+static bool
+map_sparse(size_t cap, size_t used)
+{
+  return cap > MAP_CAP_MIN && used < cap / 8;
+}
+
 /* A capacity that one more entry fills by half at most; 0 if there is none. */
 static size_t
 map_cap(size_t used)
@@ -100,6 +107,8 @@ u64map_put(struct u64map *map, uint64_t key, void *value)
   }
   if (map_full(map->cap, map->used, map->dead) && u64map_rehash(map) != 0)
     return -1;
+  if (map_sparse(map->cap, map->used))
+    (void)u64map_rehash(map); /* without memory it stays as it is */
   s = u64map_slot(map->slots, map->cap, key);
   if (!map_live(s->value)) {
     map->dead -= s->value == MAP_DEAD;
@@ -235,6 +244,8 @@ strmap_put(struct strmap *map, struct egw_slice key, void *value)
   }
   if (map_full(map->cap, map->used, map->dead) && strmap_rehash(map) != 0)
     return -1;
+  if (map_sparse(map->cap, map->used))
+    (void)strmap_rehash(map); /* without memory it stays as it is */
   s = strmap_slot(map->slots, map->cap, key, hash);
   if (!map_live(s->value)) {
     map->dead -= s->value == MAP_DEAD;
