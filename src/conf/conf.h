@@ -86,8 +86,10 @@ struct conf {
   struct conf_file *file;           /* private: libconfig's tree, the error list, the strings */
 };
 
-/* Errors collected so far, in order of their lines. */
+/* Number of errors collected so far. */
 size_t conf_errors(const struct conf *conf);
+
+/* Prints errors and warnings in order of their lines: call it even when there is no error. */
 void conf_print_errors(const struct conf *conf, int fd);
 
 /* Reads and checks a file. Always returns a conf to ask for errors (NULL: no memory). */

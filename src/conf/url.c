@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/checked.h"
 
 #define URL_MAX 8192u
 
