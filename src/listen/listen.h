@@ -15,6 +15,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include "conf/conf.h"
 
 struct egw_worker;
@@ -32,7 +33,10 @@ struct listener {
   void *tls;                      /* SSL_CTX, or NULL */
   atomic_uint connections;        /* open now, all workers */
   struct client_counts *clients;  /* open connections by address (mutex inside) */
-  struct egw_strings hosts;       /* complete allow-list of Host names, port removed */
+  struct egw_strings hosts;       /* complete allow-list: "name" (with the bound port or none) or
+                                     "name:port"; "*": any */
+  dev_t device;                   /* unix: the socket this process made, to remove that one only */
+  ino_t inode;
 };
 
 struct listeners {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of listen/ as they see each other. Included by listen/ only.
  *
- *   acceptor.c  accept4, caps, TLS in front (tls.c), reads the first head -> gate.c decides
+ *   acceptor.c  accept4 and caps -> visitor.c reads the first head (tls.c: behind TLS) -> gate.c
+ *               decides
+ *   linger.c    refusals, and closing such that the client can read them
  *   gate.c      pure checks of a request head: no sockets, fuzzed
  *   http.c      MHD daemon(s) of the worker: http_adopt()
  *   ws.c        lws context of the worker: ws_adopt()
@@ -20,7 +22,8 @@
 struct listen_worker {
   struct egw_worker *worker;
   struct listeners *listeners;
-  struct acceptor *acceptors;     /* list */
+  struct door *door;              /* acceptors, and connections whose first head is awaited */
+  struct linger *linger;          /* refused connections on their way out */
   struct http_server *http;
   struct ws_server *ws;
   struct ipc_server *ipc;
@@ -40,6 +43,9 @@ struct peer {
   char text[64];
   bool counted;                   /* holds a place in the caps: give it back by peer_release() */
 };
+/* Fills in the text from the address. */
+void peer_describe(struct peer *peer);
+/* Gives the place back, if it holds one. Unix peers count for the listener only. */
 void peer_release(struct listener *listener, struct peer *peer);
 
 /* --- the gate ----------------------------------------------------------------------- */
@@ -59,6 +65,10 @@ struct gate_head {
   size_t header_count;
   size_t length;                  /* bytes of the head, with its empty line */
   struct egw_slice host, origin, ws_key;
+  struct egw_slice content_type, content_encoding; /* missing: no such header, or (type) two */
+  uint64_t body_length;           /* announced by Content-Length, 0 without */
+  bool chunked;                   /* the body comes in chunks: length not known */
+  bool expects;                   /* waits for "100 Continue" */
   /* GATE_REFUSED: */
   int status;                     /* HTTP status to answer with; the connection is then closed */
   enum refusal refusal;
