@@ -3,11 +3,9 @@
  * secrets and upstream URLs are blanked, and what comes out parses again. */
 #include "conf/file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 #include "conf/url.h"
 
 typedef const struct egw_option *dump_options_fn(void *arg, const char *kind, const char *name);
@@ -280,22 +278,6 @@ dump_all(struct dump *d, const struct conf *conf)
   close_group(d, ");");
 }
 
-static int
-write_all(int fd, struct egw_slice text)
-{
-  while (text.len > 0) {
-    ssize_t n = write(fd, text.ptr, text.len);
-
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return -1;
-    text.ptr += n;
-    text.len -= (size_t)n;
-  }
-  return 0;
-}
-
 int
 conf_dump(const struct conf *conf, int fd, dump_options_fn *options_of, void *arg)
 {
@@ -306,7 +288,7 @@ conf_dump(const struct conf *conf, int fd, dump_options_fn *options_of, void *ar
     return -1;
   dump_all(&d, conf);
   if (!d.failed)
-    r = write_all(fd, egw_buf_slice(d.out));
+    r = value_write(fd, egw_buf_slice(d.out));
   egw_buf_unref(d.out);
   return r;
 }

@@ -4,9 +4,11 @@
  * takes signs and blanks. */
 #include "conf/value.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "conf/conf.h"
 
 struct unit {
@@ -363,4 +365,20 @@ value_print(struct egw_buf *out, const struct egw_option *option, const void *fi
   case EGW_OPT_END: break;
   }
   return -1;
+}
+
+int
+value_write(int fd, struct egw_slice text)
+{
+  while (text.len > 0) {
+    ssize_t n = write(fd, text.ptr, text.len);
+
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return -1;
+    text.ptr += n;
+    text.len -= (size_t)n;
+  }
+  return 0;
 }

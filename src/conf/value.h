@@ -46,4 +46,7 @@ int value_print(struct egw_buf *out, const struct egw_option *option, const void
 /* Appends `text` as a string of the file, with its quotes. 0 or -1. */
 int value_quote(struct egw_buf *out, const char *text) EGW_MUST_CHECK;
 
+/* Writes all of `text` to a blocking descriptor. 0 or -1. */
+int value_write(int fd, struct egw_slice text) EGW_MUST_CHECK;
+
 #endif
