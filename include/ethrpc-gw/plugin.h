@@ -64,7 +64,8 @@ enum egw_option_type {
 
 enum {
   EGW_OPTION_REQUIRED = 1,  /* an error when it is missing */
-  EGW_OPTION_RELOAD = 2     /* a change takes effect on reload without losing state */
+  EGW_OPTION_RELOAD = 2,    /* a change takes effect on reload without losing state */
+  EGW_OPTION_SECRET = 4     /* LIST: its strings are never printed, as those of SECRET */
 };
 
 /* A list of strings; owned by the host, valid as long as the instance. */
