@@ -173,6 +173,8 @@ dump_plugin_option(struct dump *d, struct egw_conf *section, const struct egw_op
   if (o->type == EGW_OPT_SECTION) {
     if (member != NULL)
       dump_tree(d, member);
+  } else if ((o->flags & EGW_OPTION_SECRET) != 0) {
+    line(d, "# %s: %d, not shown", o->name, member == NULL ? 0 : config_setting_length(member));
   } else if (o->type == EGW_OPT_SECRET) {
     if (member != NULL)
       line(d, "%s = \"***\";", o->name);

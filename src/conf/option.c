@@ -113,19 +113,35 @@ conf_secret_seen(struct egw_conf *section, const char *key)
                               "(chmod o-r)");
 }
 
+/* The secret itself in place of what stands in the file. */
 static int
-read_secret(struct egw_conf *section, const struct egw_option *option, config_setting_t *setting,
-            union value *value, char *why)
+read_secret(struct egw_conf *section, const char *key, const char **text, char *why)
 {
   bool from_file;
 
-  conf_mark_set(setting, CONF_READ_SECRET);
-  value->text = secret_text(section->file, value->text, &from_file, why);
-  if (value->text == NULL)
+  *text = secret_text(section->file, *text, &from_file, why);
+  if (*text == NULL)
     return -1;
   if (!from_file)
-    conf_secret_seen(section, option->name);
-  conf_secret(section->file, value->text);
+    conf_secret_seen(section, key);
+  conf_secret(section->file, *text);
+  return 0;
+}
+
+/* One of a secret list is often a header: its value may turn up without its name. */
+static int
+read_secret_element(struct egw_conf *section, const char *key, const char **text, char *why)
+{
+  const char *part;
+
+  if (read_secret(section, key, text, why) < 0)
+    return -1;
+  part = strstr(*text, ": ");
+  if (part != NULL)
+    conf_secret(section->file, part + 2);
+  part = strrchr(*text, ' ');
+  if (part != NULL)
+    conf_secret(section->file, part + 1);
   return 0;
 }
 
@@ -139,8 +155,10 @@ value_from_setting(struct egw_conf *section, const struct egw_option *option,
     return value_from_scalar(option, setting, value, why);
   if (value_parse(option, config_setting_get_string(setting), value, why) < 0)
     return -1;
-  if (option->type == EGW_OPT_SECRET)
-    return read_secret(section, option, setting, value, why);
+  if (option->type == EGW_OPT_SECRET) {
+    conf_mark_set(setting, CONF_READ_SECRET);
+    return read_secret(section, option->name, &value->text, why);
+  }
   if (option->type == EGW_OPT_STRING) {
     value->text = conf_copy(section->file, value->text);
     if (value->text == NULL) {
@@ -152,9 +170,10 @@ value_from_setting(struct egw_conf *section, const struct egw_option *option,
 }
 
 static int
-list_from_setting(struct egw_conf *section, config_setting_t *setting, struct egw_strings *list,
-                  char *why)
+list_from_setting(struct egw_conf *section, const struct egw_option *option,
+                  config_setting_t *setting, struct egw_strings *list, char *why)
 {
+  bool secret = (option->flags & EGW_OPTION_SECRET) != 0;
   int type = config_setting_type(setting), n = config_setting_length(setting);
   const char **v = NULL;
 
@@ -168,7 +187,11 @@ list_from_setting(struct egw_conf *section, config_setting_t *setting, struct eg
 
     if (text == NULL || (v[i] = conf_copy(section->file, text)) == NULL)
       return -1;
+    if (secret && read_secret_element(section, option->name, &v[i], why) < 0)
+      return -1;
   }
+  if (secret)
+    conf_mark_set(setting, CONF_READ_SECRET);
   list->v = v;
   list->n = (size_t)n;
   return 0;
@@ -258,7 +281,7 @@ read_option(struct egw_conf *section, const struct egw_option *option, void *tar
     return check_section_option(section, option, setting);
   mark_read(section, setting);
   if (option->type == EGW_OPT_LIST)
-    r = list_from_setting(section, setting, &value.list, why);
+    r = list_from_setting(section, option, setting, &value.list, why);
   else
     r = value_from_setting(section, option, setting, &value, why);
   if (r < 0)

@@ -167,9 +167,11 @@ check_option(struct check *c, const struct egw_plugin *head, enum egw_type type,
     return fail(c, "option %s: bad range", o->name);
   if (o->type == EGW_OPT_ENUM && (o->choices == NULL || o->choices[0] == NULL))
     return fail(c, "option %s: no choices", o->name);
-  if ((o->flags & ~(uint32_t)(EGW_OPTION_REQUIRED | EGW_OPTION_RELOAD)) != 0 &&
+  if ((o->flags & ~(uint32_t)(EGW_OPTION_REQUIRED | EGW_OPTION_RELOAD | EGW_OPTION_SECRET)) != 0 &&
       head->abi_minor <= EGW_ABI_MINOR)
     return fail(c, "option %s: unknown flags", o->name);
+  if ((o->flags & EGW_OPTION_SECRET) != 0 && o->type != EGW_OPT_LIST)
+    return fail(c, "option %s: only a list can have EGW_OPTION_SECRET", o->name);
   return check_fallback(c, o);
 }
 

@@ -37,6 +37,8 @@ dump_option(struct egw_buf *out, const struct egw_option *o)
     r |= egw_buf_printf(out, " required");
   if ((o->flags & EGW_OPTION_RELOAD) != 0)
     r |= egw_buf_printf(out, " reload");
+  if ((o->flags & EGW_OPTION_SECRET) != 0)
+    r |= egw_buf_printf(out, " secret");
   return r | egw_buf_printf(out, " help=%s\n", o->help);
 }
 
