@@ -204,8 +204,9 @@ void egw_call_timer(const struct egw_at *at, struct egw_call *call, uint64_t ms)
 
 /* Starts another call below this stage (`parent` given: it lives no longer than the parent,
  * and its deadline is no later), or from the top of the instance's chain for the worker
- * itself (`parent` NULL). done() is called exactly once, never from within this call. Method
- * and params are copied. 0, or -1 when memory is short (done is not called). */
+ * itself (`parent` NULL). done() is called once, never from within this call; not at all when
+ * the parent ended or was cancelled first. Method and params are copied. 0, or -1 when memory
+ * is short (done is not called). */
 typedef void egw_sub_fn(void *arg, const struct egw_reply *reply);
 struct egw_subcall {
   struct egw_slice method; /* plain text */

@@ -111,6 +111,10 @@ uint32_t egw_xchg_time_left(const struct egw_xchg *xchg);
 bool egw_xchg_fresh(const struct egw_xchg *xchg);
 bool egw_xchg_idempotent(const struct egw_xchg *xchg);
 
+/* The connection that must carry this exchange (a MULTIPLEX transport asks before it chooses one:
+ * what belongs to a subscription goes where the subscription is), or NULL: any. */
+struct egw_conn *egw_xchg_wants(const struct egw_xchg *xchg);
+
 /* A piece of the reply's body (not MULTIPLEX); its bytes are taken in any case. 0: go on. 1: the
  * reader is full, pause until more(), which is not called from within this call. -1: the reply
  * is of no use; stop, and call egw_xchg_done() with EGW_BAD_REPLY. */

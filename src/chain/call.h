@@ -36,11 +36,14 @@ struct dispatch {
   uint64_t tried;               /* bits of the network's upstreams */
   unsigned attempts;
   bool fresh;                   /* the next attempt must not reuse a connection */
+  struct egw_link *last;        /* of the last attempt */
+  enum egw_outcome stream_outcome;
 };
 
 /* What a call that no client made is for. */
 struct call_sub {
-  egw_sub_fn *done;
+  struct egw_call *call;
+  egw_sub_fn *done;             /* NULL: the parent ended first */
   void *arg;
   struct egw_call *parent;      /* or NULL */
   struct list sibling;          /* in parent->children */
@@ -71,6 +74,7 @@ struct egw_call {
   uint32_t kind;
 
   struct request *request;      /* client calls */
+  enum client_kind kind_of_client;
   size_t index;                 /* in the request */
   struct call_sub *sub;         /* sub-calls */
   struct arena own_arena;       /* sub-calls */
@@ -97,6 +101,8 @@ struct egw_call *call_new(struct egw_worker *worker, struct network *network, st
 
 /* Sends it on its way, from the run queue. */
 void chain_start(struct egw_call *call);
+/* The same from position `pos` of its chain on. */
+void chain_start_at(struct egw_call *call, unsigned pos);
 
 /* From below: the reply is set (call_set_*); goes up. */
 void chain_reply(struct egw_call *call);

@@ -65,5 +65,6 @@ void network_free_chains(struct network *network);
 struct egw_worker;
 int stages_start(struct egw_worker *worker) EGW_MUST_CHECK;
 void stages_stop(struct egw_worker *worker);
+void stages_free(struct egw_worker *worker); /* main thread, after join */
 
 #endif

@@ -17,6 +17,7 @@
 
 struct network;
 struct upstream;
+struct gateway_run;
 
 enum gateway_state { GATEWAY_STARTING, GATEWAY_READY, GATEWAY_DRAINING, GATEWAY_STOPPED };
 
@@ -33,6 +34,7 @@ struct gateway {
   struct budget budget;
   atomic_int state;              /* enum gateway_state */
   uint64_t started_us;
+  struct gateway_run *run;       /* while gateway_run() is on the stack */
 };
 
 /* Loads plugins, configures stages and upstreams. Errors are collected in conf. 0 or -1. */

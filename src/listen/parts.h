@@ -23,11 +23,11 @@ struct listen_worker {
   struct egw_worker *worker;
   struct listeners *listeners;
   struct door *door;              /* acceptors, and connections whose first head is awaited */
-  struct linger *linger;          /* refused connections on their way out */
+  struct linger_set *linger;      /* refused connections on their way out */
   struct http_server *http;
   struct ws_server *ws;
   struct ipc_server *ipc;
-  bool draining;
+  bool draining, stopping;
   unsigned sessions;              /* open, admin ones not counted */
   void (*stopped)(struct egw_worker *worker);
   unsigned parts_open;            /* parts that have not reported listen_part_closed() */

@@ -61,7 +61,8 @@ struct session {
   size_t queue_bytes;           /* kept by the listener: output handed over, not yet sent */
 };
 
-/* Prepares the common part; `peer` is filled in by the caller before or after. */
+/* Prepares the common part and counts the session, also in worker->listen->sessions (not those of
+ * the admin listener); `peer` is filled in by the caller before or after. */
 void session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,
                   struct egw_worker *worker, struct listener *listener, struct network *network);
 
@@ -72,7 +73,8 @@ bool session_may_read(struct session *session);
 /* The listener sent queued bytes (queue_bytes went down): may call ops->ready(). */
 void session_sent(struct session *session);
 
-/* The connection is over: cancels what is in flight, ends subscriptions. */
+/* The connection is over: cancels what is in flight, ends subscriptions, counts it as closed. Doing
+ * it twice does nothing. */
 void session_gone(struct session *session);
 
 /* --- requests: rpc/request.c --------------------------------------------------------- */
@@ -88,5 +90,8 @@ struct request *request_start(struct session *session, struct network *network,
 /* The client has lost interest in this request; ops->reply() will not be called for it. An open
  * `out` is closed by the core no more: free it after this. */
 void request_cancel(struct request *request);
+
+/* The same for all of the session's requests. */
+void request_cancel_all(struct session *session);
 
 #endif

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 src_libegw_a_SOURCES += \
+	src/rpc/answer.c \
+	src/rpc/answer.h \
 	src/rpc/envelope.c \
 	src/rpc/envelope.h \
 	src/rpc/error.c \
@@ -10,6 +12,8 @@ src_libegw_a_SOURCES += \
 	src/rpc/method.h \
 	src/rpc/methods.def \
 	src/rpc/reply.c \
+	src/rpc/request.c \
+	src/rpc/request.h \
 	src/rpc/scan-loop.h \
 	src/rpc/scan-string.c \
 	src/rpc/scan-string.h \

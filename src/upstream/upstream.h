@@ -92,7 +92,8 @@ struct egw_xchg {
   uint64_t id;
   struct egw_buf *body;
   void *state;                    /* the transport's */
-  bool fresh, idempotent, sent, submitted, finished;
+  void *owner;                    /* of done() */
+  bool fresh, idempotent, subscribing, sent, finished;
   struct inbound in;              /* transports that do not multiplex */
   struct inbound *reply;          /* where the reply's bytes are: &in, or the connection's */
   int http_status;
@@ -101,6 +102,8 @@ struct egw_xchg {
   uint64_t started_us;
   uint64_t deadline_ms;
   struct out *out;                /* INBOUND_STREAM */
+  struct worker_job tell;         /* tells out's consumer of new pieces: not from within a
+                                     transport's call, since that may end the exchange */
   bool paused;                    /* the transport was told 1 */
 };
 
@@ -121,8 +124,10 @@ struct egw_conn {
   struct egw_xchg *current;       /* whose reply it is, once known */
   bool id_known;
   bool paused;
+  struct worker_job resume;       /* tells the transport to read on */
   uint64_t skipped;
   struct list subscriptions;      /* push/ */
+  struct strmap by_subscription;  /* push/: by the upstream's id */
   unsigned subscribing;           /* exchanges in flight that may open a stream */
   struct list early;              /* push/: events before their subscription is known */
   unsigned early_count;
@@ -135,6 +140,9 @@ int links_open(struct egw_worker *worker) EGW_MUST_CHECK;
 /* Closes them; links_closed() says when the transports are through. */
 void links_close(struct egw_worker *worker);
 bool links_closed(const struct egw_worker *worker);
+/* Stops the transports' instances (after links_closed(); the loop must turn once more for
+ * some), then frees. */
+void links_stop(struct egw_worker *worker);
 void links_free(struct egw_worker *worker);
 
 /* --- group.c: choosing ------------------------------------------------------------------ */
@@ -170,14 +178,17 @@ struct xchg_request {
   struct egw_call *call;          /* or NULL */
   struct egw_conn *wants;         /* or NULL */
   void (*done)(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why);
+  void *owner;                    /* for done() */
   uint32_t timeout_ms;
   bool fresh, idempotent;
+  bool subscribing;               /* events may follow the reply on its connection */
 };
 
-/* Makes and submits an exchange. done() is called once, perhaps from within; then the exchange
- * is freed. In done(), xchg->reply holds the bytes (outcome EGW_OK). NULL: no memory, done()
- * is not called. */
-struct egw_xchg *xchg_start(struct egw_link *link, const struct xchg_request *what);
+/* Makes and submits an exchange; *slot points to it before anything can happen to it. done() is
+ * called once, perhaps from within; then the exchange is freed. In done(), xchg->reply holds
+ * the bytes (outcome EGW_OK). 0, or -1: no memory, done() is not called. */
+int xchg_start(struct egw_link *link, const struct xchg_request *what, struct egw_xchg **slot)
+    EGW_MUST_CHECK;
 /* Gives it up: done() is not called. */
 void xchg_abort(struct egw_xchg *xchg);
 /* Ends it from the core's side: done() is called, the transport forgets it. */

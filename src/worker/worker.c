@@ -180,6 +180,7 @@ worker_init(struct egw_worker *worker, struct gateway *gateway, unsigned index, 
   list_init(&worker->run_queue);
   list_init(&worker->hooks);
   list_init(&worker->sessions);
+  list_init(&worker->live_calls);
   arena_pool_init(&worker->arenas, ARENA_CHUNKS);
   worker->metrics = metrics_new();
   if (worker->metrics == NULL)
@@ -218,6 +219,7 @@ worker_free(struct egw_worker *worker)
     egw_log(EGW_WARN, "worker", "worker %u ended with open handles", worker->index);
   mailbox_free(worker);
   resolver_free(worker);
+  u64map_free(&worker->calls);
   arena_pool_free(&worker->arenas);
   metrics_free(worker->metrics);
   worker->metrics = NULL;

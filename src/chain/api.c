@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* What middleware may ask and do: the functions of ethrpc-gw/middleware.h on one call. */
+#include <string.h>
+#include "chain/parts.h"
+#include <ethrpc-gw/json.h>
+#include "rpc/request.h"
+
+struct egw_slice
+egw_method(const struct egw_call *call)
+{
+  return call->method;
+}
+
+struct egw_slice
+egw_params(const struct egw_call *call)
+{
+  return call->params;
+}
+
+struct egw_slice
+egw_client_id(const struct egw_call *call)
+{
+  return call->id;
+}
+
+const struct egw_method_info *
+egw_method_info(const struct egw_call *call)
+{
+  return call->info;
+}
+
+uint32_t
+egw_kind(const struct egw_call *call)
+{
+  return call->kind;
+}
+
+const char *
+egw_network(const struct egw_call *call)
+{
+  return call->network->name;
+}
+
+uint64_t
+egw_deadline_ms(const struct egw_call *call)
+{
+  return call->deadline_ms;
+}
+
+uint64_t
+egw_started_us(const struct egw_call *call)
+{
+  return call->started_us;
+}
+
+uint64_t
+egw_call_number(const struct egw_call *call)
+{
+  return call->number;
+}
+
+void
+egw_client(const struct egw_call *call, struct egw_client *out)
+{
+  request_client(call, out);
+}
+
+void *
+egw_alloc(struct egw_call *call, size_t size)
+{
+  return arena_alloc(call->arena, size);
+}
+
+enum egw_verdict
+egw_answer(struct egw_call *call, struct egw_buf *result)
+{
+  call_set_result(call, result, egw_buf_slice(result));
+  return EGW_DONE;
+}
+
+enum egw_verdict
+egw_refuse(struct egw_call *call, int code, const char *message)
+{
+  struct egw_buf *buf = egw_buf_new(64 + strlen(message));
+  struct egw_slice text = { message, strlen(message) };
+
+  if (buf == NULL || rpc_error_print(buf, code, text) < 0) {
+    egw_buf_unref(buf);
+    call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "out of memory");
+    return EGW_DONE;
+  }
+  call_set_error(call, buf, egw_buf_slice(buf), code, (struct egw_slice){ 0 },
+                 (struct egw_slice){ 0 });
+  return EGW_DONE;
+}
+
+enum egw_verdict
+egw_answer_error(struct egw_call *call, struct egw_buf *error)
+{
+  struct egw_slice text = egw_buf_slice(error);
+  struct egw_slice code_text = egw_json_member(text, "code");
+  uint64_t n = 0;
+  int64_t code = 0;
+
+  if (code_text.len > 1 && code_text.ptr[0] == '-') {
+    struct egw_slice digits = { code_text.ptr + 1, code_text.len - 1 };
+
+    if (egw_json_u64(digits, &n) == 0 && n <= INT64_MAX)
+      code = -(int64_t)n;
+  } else if (egw_json_u64(code_text, &n) == 0 && n <= INT64_MAX) {
+    code = (int64_t)n;
+  }
+  call_set_error(call, error, text, code, egw_json_member(text, "message"),
+                 egw_json_member(text, "data"));
+  return EGW_DONE;
+}
+
+uint64_t
+egw_ticket(const struct egw_call *call)
+{
+  /* The ticket is made at the first asking; the caller sees a const call, the core owns it. */
+  struct egw_call *mine = u64map_get(&call->worker->calls, call->number);
+
+  if (mine == NULL) {
+    mine = (struct egw_call *)(uintptr_t)call;
+    if (u64map_put(&mine->worker->calls, mine->number, mine) < 0)
+      return 0;
+    mine->ticketed = true;
+  }
+  return call->number;
+}
+
+struct egw_call *
+egw_find(struct egw_worker *worker, uint64_t ticket)
+{
+  return ticket == 0 ? NULL : u64map_get(&worker->calls, ticket);
+}
+
+void
+egw_count(const struct egw_at *at, unsigned id, int64_t n)
+{
+  const struct stage_mine *sm = &at->worker->stages[at->stage->index];
+
+  if (id < at->stage->plugin->metric_count)
+    metric_add(&sm->metrics[id], n);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The part of a session that is common to HTTP, WebSocket and IPC. */
+#include "listen/session.h"
+
+#include <string.h>
+#include "listen/parts.h"
+#include "push/push.h"
+
+void
+session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,
+             struct egw_worker *worker, struct listener *listener, struct network *network)
+{
+  memset(session, 0, sizeof *session);
+  session->ops = ops;
+  session->worker = worker;
+  session->listener = listener;
+  session->network = network;
+  session->kind = kind;
+  session->state = SESSION_OPEN;
+  session->local = listener->local;
+  /* Unique without anything shared: each worker counts in a residue class of its own. */
+  session->number = worker->next_session++ * worker->count + worker->index;
+  list_init(&session->requests);
+  list_init(&session->subscriptions);
+  if (listener->admin)
+    return;
+  worker->listen->sessions++;
+  metric_add(&worker->metrics->sessions_opened[kind], 1);
+}
+
+bool
+session_may_read(struct session *session)
+{
+  const struct conf_limits *limits = &session->listener->conf->limits;
+
+  if (session->state != SESSION_OPEN)
+    return false;
+  if ((limits->max_in_flight <= 0 ||
+       (int64_t)session->calls_in_flight < limits->max_in_flight) &&
+      (limits->max_queue == 0 || session->queue_bytes < limits->max_queue))
+    return true;
+  session->read_blocked = true;
+  return false;
+}
+
+void
+session_sent(struct session *session)
+{
+  if (!session->read_blocked || session->state != SESSION_OPEN || !session_may_read(session))
+    return;
+  session->read_blocked = false;
+  if (session->ops->ready != NULL)
+    session->ops->ready(session);
+}
+
+void
+session_gone(struct session *session)
+{
+  struct egw_worker *worker = session->worker;
+
+  if (session->state == SESSION_GONE)
+    return;
+  session->state = SESSION_GONE;
+  request_cancel_all(session);
+  push_session_gone(session);
+  if (session->listener->admin)
+    return;
+  worker->listen->sessions--;
+  metric_add(&worker->metrics->sessions_closed[session->kind], 1);
+}

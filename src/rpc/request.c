@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's message: split into calls, run, joined, answered. */
+#include "rpc/request.h"
+
+#include <string.h>
+#include "base/buf.h"
+#include "base/checked.h"
+#include "chain/call.h"
+#include "listen/listen.h"
+#include "listen/session.h"
+#include "push/push.h"
+#include "rpc/answer.h"
+#include "rpc/envelope.h"
+#include "rpc/method.h"
+
+struct request {
+  struct session *session;
+  struct network *network;
+  void *cookie;
+  struct list node;              /* session->requests */
+  struct arena arena;
+  struct worker_job job;         /* answers when nothing had to be waited for */
+  struct egw_buf *text;
+  bool batch, cancelled;
+  size_t count, pending;
+  struct member *members;
+  struct out *out;               /* streaming: the open answer */
+};
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+static void
+request_free(struct request *request)
+{
+  struct arena arena = request->arena;
+  size_t i;
+
+  for (i = 0; i < request->count; i++)
+    egw_buf_unref(request->members[i].buf);
+  egw_buf_unref(request->text);
+  if (request->job.node.next != NULL)
+    list_remove(&request->job.node);
+  list_remove(&request->node);
+  arena_free(&arena); /* the request itself goes with it */
+}
+
+/* All members are there: gives the answer to the session. */
+static void
+answer(struct request *request)
+{
+  struct session *session = request->session;
+  void *cookie = request->cookie;
+  struct out *out;
+
+  if (request->cancelled) {
+    request_free(request);
+    return;
+  }
+  out = answer_join(request->members, request->count, request->batch,
+                    &session->listener->conf->limits);
+  list_remove(&request->node);
+  session->ops->reply(session, cookie, out);
+  if (session->state != SESSION_GONE) {
+    push_answered(session, request);
+    session_sent(session);
+  }
+  request_free(request);
+}
+
+static void
+on_job(struct worker_job *job)
+{
+  answer(container_of(job, struct request, job));
+}
+
+/* --- the beginning ------------------------------------------------------------------------------ */
+
+static uint32_t
+kind_of(const struct rpc_request *r)
+{
+  const struct egw_method_info *info;
+  static const char un[] = "unsubscribe";
+
+  if (r->id.ptr == NULL)
+    return EGW_KIND_NOTIFICATION;
+  info = method_find(r->method);
+  if (info == NULL || info->method_class != EGW_CLASS_SUBSCRIPTION)
+    return EGW_KIND_CALL;
+  if (r->method.len >= sizeof(un) - 1 &&
+      memcmp(r->method.ptr + r->method.len - (sizeof(un) - 1), un, sizeof(un) - 1) == 0)
+    return EGW_KIND_UNSUBSCRIBE;
+  return EGW_KIND_SUBSCRIBE;
+}
+
+/* Makes the call of one member, or settles it with an error. */
+static void
+start_member(struct request *request, size_t index, struct egw_slice text)
+{
+  struct member *m = &request->members[index];
+  struct session *session = request->session;
+  struct rpc_request r;
+  struct egw_call *call = NULL;
+
+  rpc_request_parse(text, &r);
+  m->id = r.id;
+  m->silent = r.id.ptr == NULL && r.fault == RPC_FAULT_NONE;
+  m->fault = r.fault;
+  if (r.fault != RPC_FAULT_NONE)
+    return;
+  if (r.method.ptr == r.method_text) /* it held escapes: the copy must live as long as the call */
+    r.method.ptr = arena_copy(&request->arena, r.method);
+  if (r.method.ptr != NULL)
+    call = call_new(session->worker, request->network, &request->arena, r.method, r.params,
+                    kind_of(&r));
+  if (call == NULL) {
+    m->fault = RPC_FAULT_INTERNAL;
+    return;
+  }
+  call->id = r.id;
+  call->request = request;
+  call->kind_of_client = session->kind;
+  call->index = index;
+  call->can_stream = !request->batch && !m->silent;
+  m->call = call;
+  request->pending++;
+  session->calls_in_flight++;
+  chain_start(call);
+}
+
+static int
+split(struct request *request, const struct rpc_message *message)
+{
+  size_t i, size;
+
+  request->batch = message->shape == RPC_BATCH;
+  request->count = message->shape == RPC_BATCH ? message->count : 1;
+  if (!size_mul(request->count, sizeof(*request->members), &size))
+    return -1;
+  request->members = arena_alloc(&request->arena, size);
+  if (request->members == NULL) {
+    request->count = 0;
+    return -1;
+  }
+  if (message->shape == RPC_UNUSABLE) {
+    request->members[0].fault = message->fault;
+    return 0;
+  }
+  for (i = 0; i < request->count; i++)
+    start_member(request, i, request->batch ? message->items[i] : message->single);
+  return 0;
+}
+
+struct request *
+request_start(struct session *session, struct network *network, struct egw_buf *text,
+              void *cookie)
+{
+  struct rpc_message message;
+  struct arena arena;
+  struct request *request;
+  int rc;
+
+  arena_init(&arena, &session->worker->arenas);
+  request = arena_alloc(&arena, sizeof(*request));
+  if (request == NULL) {
+    egw_buf_unref(text);
+    arena_free(&arena);
+    return NULL;
+  }
+  request->arena = arena;
+  request->session = session;
+  request->network = network != NULL ? network : session->network;
+  request->cookie = cookie;
+  request->text = text;
+  request->job.fn = on_job;
+  list_append(&session->requests, &request->node);
+  metric_add(&session->worker->metrics->requests[session->kind], 1);
+  rpc_message_parse(egw_buf_slice(text), (size_t)session->listener->conf->limits.max_batch_items,
+                    &message);
+  rc = split(request, &message);
+  rpc_message_free(&message);
+  if (rc < 0) {
+    request_free(request);
+    return NULL;
+  }
+  if (request->pending == 0)
+    worker_run_soon(session->worker, &request->job);
+  return request;
+}
+
+void
+request_cancel(struct request *request)
+{
+  size_t i;
+
+  request->cancelled = true;
+  list_remove(&request->node);
+  if (request->out != NULL) {
+    request->out->drained = NULL;
+    request->out = NULL;
+    call_cancel(request->members[0].call, RPC_FAULT_CANCELLED); /* frees the request */
+    return;
+  }
+  for (i = 0; i < request->count; i++)
+    if (request->members[i].call != NULL)
+      call_cancel(request->members[i].call, RPC_FAULT_CANCELLED);
+}
+
+void
+request_cancel_all(struct session *session)
+{
+  struct list *node;
+
+  while ((node = list_shift(&session->requests)) != NULL)
+    request_cancel(container_of(node, struct request, node));
+}
+
+/* --- the chain's side ---------------------------------------------------------------------------- */
+
+static void
+close_stream(struct request *request, bool whole)
+{
+  struct session *session = request->session;
+  struct out *out = request->out;
+
+  request->out = NULL;
+  if (request->cancelled)
+    return;
+  out->drained = NULL;
+  if (!whole || out_add_static(out, EGW_LIT("}")) < 0)
+    out->aborted = true;
+  out->open = false;
+  list_remove(&request->node);
+  if (out->changed != NULL)
+    out->changed(out, out->changed_arg); /* may end the session */
+  if (session->state != SESSION_GONE)
+    session_sent(session);
+}
+
+void
+request_call_over(struct request *request, struct egw_call *call)
+{
+  struct member *m = &request->members[call->index];
+
+  m->call = NULL;
+  if (!request->cancelled)
+    request->session->calls_in_flight--;
+  request->pending--;
+  if (request->out != NULL || call->phase == CALL_STREAMING || call->reply.partial) {
+    if (request->out != NULL)
+      close_stream(request, call->fault == RPC_FAULT_NONE);
+    else
+      egw_buf_unref(call->reply_buf);
+    request_free(request);
+    return;
+  }
+  m->fault = call->fault;
+  m->buf = call->reply_buf;
+  m->body = call->reply.body;
+  m->is_error = call->reply.is_error;
+  if (request->pending == 0)
+    answer(request);
+}
+
+struct out *
+request_stream(struct request *request, struct egw_call *call)
+{
+  struct session *session = request->session;
+  struct out *out = answer_open(request->members[call->index].id);
+
+  if (out == NULL)
+    return NULL;
+  request->out = out;
+  session->ops->reply(session, request->cookie, out);
+  /* The session may have ended within reply(): then the request was cancelled, and this call
+   * with it. */
+  return request->cancelled ? NULL : out;
+}
+
+void
+request_stream_cut(struct request *request, struct egw_call *call)
+{
+  (void)call;
+  if (request->out != NULL)
+    request->out->drained = NULL;
+}
+
+/* --- facts ------------------------------------------------------------------------------------- */
+
+static const struct egw_call *
+root(const struct egw_call *call)
+{
+  while (call->request == NULL && call->sub != NULL && call->sub->parent != NULL)
+    call = call->sub->parent;
+  return call;
+}
+
+struct session *
+request_session(const struct egw_call *call)
+{
+  call = root(call);
+  return call->request != NULL && !call->request->cancelled ? call->request->session : NULL;
+}
+
+enum client_kind
+request_client_kind(const struct egw_call *call)
+{
+  return call->request != NULL ? call->kind_of_client : CLIENT_INTERNAL;
+}
+
+void
+request_client(const struct egw_call *call, struct egw_client *out)
+{
+  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
+  const struct session *session = request_session(call);
+
+  if (session == NULL) {
+    *out = (struct egw_client){ .transport = "internal", .peer = "", .listener = "", .local = true };
+    return;
+  }
+  *out = (struct egw_client){
+    .transport = names[session->kind],
+    .peer = session->peer,
+    .listener = session->listener->name,
+    .local = session->local,
+    .session = session->number,
+  };
+}
