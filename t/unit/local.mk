@@ -29,3 +29,40 @@ transport_host_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
 #   t_unit_transport_x_t_CFLAGS = $(transport_host_cflags)
 #   t_unit_transport_x_t_LDFLAGS = $(transport_host_ldflags)
 #   t_unit_transport_x_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
+
+# Base and rpc.
+unit_tests += \
+	t/unit/base-buf.t \
+	t/unit/base-arena.t \
+	t/unit/base-map.t \
+	t/unit/base-wheel.t \
+	t/unit/base-out.t \
+	t/unit/rpc-scan.t \
+	t/unit/rpc-json.t \
+	t/unit/rpc-envelope.t \
+	t/unit/rpc-reply.t \
+	t/unit/rpc-error.t \
+	t/unit/rpc-method.t \
+	$(NULL)
+t_unit_base_buf_t_SOURCES = t/unit/base-buf.c
+t_unit_base_buf_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_arena_t_SOURCES = t/unit/base-arena.c
+t_unit_base_arena_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_map_t_SOURCES = t/unit/base-map.c
+t_unit_base_map_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_wheel_t_SOURCES = t/unit/base-wheel.c
+t_unit_base_wheel_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_out_t_SOURCES = t/unit/base-out.c
+t_unit_base_out_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_scan_t_SOURCES = t/unit/rpc-scan.c t/unit/rpc-data.h
+t_unit_rpc_scan_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_json_t_SOURCES = t/unit/rpc-json.c t/unit/rpc-data.h
+t_unit_rpc_json_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_envelope_t_SOURCES = t/unit/rpc-envelope.c t/unit/rpc-data.h
+t_unit_rpc_envelope_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_reply_t_SOURCES = t/unit/rpc-reply.c t/unit/rpc-data.h
+t_unit_rpc_reply_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_error_t_SOURCES = t/unit/rpc-error.c
+t_unit_rpc_error_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_method_t_SOURCES = t/unit/rpc-method.c t/unit/rpc-data.h
+t_unit_rpc_method_t_LDADD = src/libegw.a $(core_libs)
