@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Rows of wire behaviour: a case is written once and run over each client transport and each
+upstream transport it is about.
+
+    @row("A1", "id %s verbatim", clients="http ws ipc", upstreams="http", each=[b"0", b"-1"])
+    def a1(env, client, id): ...
+
+    wire.main()
+
+`upstreams` are alternatives, joined by spaces; "ws+http" is one alternative of two nodes. `env`
+has .node, .nodes, .chain, .gw. Rows of one file with the same needs share one gateway, whose
+nodes are reset before each case; fresh=True gives a case a gateway of its own."""
+import shutil
+import tempfile
+
+import tap
+from fakenode import Node
+from chain import Chain
+from gateway import Gateway, need_program
+
+_rows = []
+_pool = {}
+
+
+class Env:
+    """A gateway with its fake nodes."""
+
+    def __init__(self, kinds, settings):
+        self.kinds = kinds.split("+")
+        self.folder = tempfile.mkdtemp(prefix="egw-nodes-")
+        self.chain = Chain()
+        self.nodes = []
+        self.gw = None
+        options = dict(settings)
+        extra = options.pop("upstream", {})
+        paths = options.pop("paths", {})
+        before = options.pop("before", None)
+        for i, kind in enumerate(self.kinds):
+            self.nodes.append(Node(kind, self.chain, self.folder, "n%d" % i))
+        if before:
+            before(self)
+        upstreams = [dict({"name": node.name, "url": node.url() + paths.get(i, "")}, **extra)
+                     for i, node in enumerate(self.nodes)]
+        try:
+            self.gw = Gateway(upstreams, **options)
+        except BaseException:
+            self.close(False)
+            raise
+
+    @property
+    def node(self):
+        return self.nodes[0]
+
+    def want(self, method, params=b"[]"):
+        """The right raw result."""
+        return self.chain.answer(method, params)
+
+    def asked(self, *methods):
+        """How often the nodes were asked any of these."""
+        return sum(node.count(m) for node in self.nodes for m in methods)
+
+    def untouched(self):
+        """Fails if the nodes were asked anything but what a gateway asks by itself."""
+        own = ("eth_blockNumber", "eth_chainId", "eth_syncing", "web3_clientVersion", "net_version")
+        extra = [r.text for node in self.nodes for r in node.seen() if r.method not in own]
+        tap.eq(extra, [], "what reached a node")
+
+    def client(self, kind, **options):
+        return self.gw.client(kind, **options)
+
+    def clear(self):
+        for node in self.nodes:
+            node.clear()
+
+    def close(self, properly=True):
+        try:
+            if self.gw is not None:
+                if properly:
+                    self.gw.stop()
+                else:
+                    self.gw.discard()
+        finally:
+            for node in self.nodes:
+                node.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def row(number, title, clients="http", upstreams="http", each=None, fresh=False, todo=None,
+        **settings):
+    """See the top. settings: of the Gateway, and `upstream`: options of each upstream."""
+    def register(fn):
+        _rows.append((number, title, clients.split(), upstreams.split(), each, fresh, todo,
+                      settings, fn))
+        return fn
+    return register
+
+
+def label(value):
+    """A value of `each` for a test's name: its own label, or itself."""
+    if isinstance(value, tuple):
+        value = value[0]
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    text = text.encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= 50 else text[:47] + "..."
+
+
+def _key(kinds, settings):
+    return kinds + repr(sorted(settings.items(), key=lambda item: item[0]))
+
+
+def _take(kinds, settings, fresh):
+    key = _key(kinds, settings)
+    env = None if fresh else _pool.get(key)
+    if env is not None and not env.gw.alive():
+        _drop(key, env)
+        env = None
+    if env is None:
+        env = Env(kinds, settings)
+        if not fresh:
+            _pool[key] = env
+    env.clear()
+    return env
+
+
+def _drop(key, env):
+    _pool.pop(key, None)
+    env.close(False)
+
+
+def _case(kinds, settings, fresh, kind, fn, value):
+    env = _take(kinds, settings, fresh)
+    good = False
+    try:
+        args = () if value is None else value[1:] if isinstance(value, tuple) else (value,)
+        if kind is None:
+            fn(env, *args)
+        else:
+            with env.client(kind) as client:
+                fn(env, client, *args)
+        tap.check(env.gw.alive(), "the gateway lives")
+        complaints = [c for node in env.nodes for c in node.complaints]
+        tap.eq(complaints, [], "what the nodes complain about")
+        good = True
+    except (tap.Skip, tap.Todo):
+        good = True
+        raise
+    except BaseException:
+        tap.diag("log: " + env.gw.log()[-1500:].replace("\n", "\n  "))
+        raise
+    finally:
+        if fresh:
+            env.close(good)
+        elif not good:
+            _drop(_key(kinds, settings), env)
+
+
+def _run_row(item):
+    number, title, clients, upstreams, each, fresh, todo, settings, fn = item
+    for kinds in upstreams:
+        for kind in clients:
+            for value in each or [None]:
+                own = kind != "-"
+                name = "%s %s<-%s %s" % (number, kind if own else "any", kinds,
+                                         title % label(value) if value is not None else title)
+                if todo is not None:
+                    tap.run(name, _todo, todo)
+                else:
+                    tap.run(name, _case, kinds, settings, fresh, kind if own else None, fn, value)
+
+
+def _todo(why):
+    raise tap.Todo(why)
+
+
+def main(seconds=170):
+    """Runs all rows of the script and prints the plan. Clients "-": the case makes its own."""
+    need_program()
+    tap.watchdog(seconds)
+    for item in _rows:
+        _run_row(item)
+    for key, env in list(_pool.items()):
+        _pool.pop(key)
+        tap.run("the gateway with %s ends properly" % "+".join(env.kinds), env.close)
+    tap.done()
