@@ -45,7 +45,7 @@ struct conf_listener {
 
 struct conf_upstream {
   const char *name;
-  const char *url;                  /* secret */
+  const char *url;                  /* secret; NULL after an error */
   int64_t tier;                     /* lower ones first */
   uint64_t connect_timeout, timeout; /* ms; timeout: one attempt, 0: the network's */
   uint64_t max_reply;
@@ -53,7 +53,7 @@ struct conf_upstream {
 };
 
 struct conf_stage {
-  const char *use;                  /* plugin */
+  const char *use;                  /* plugin; NULL after an error */
   const char *name;                 /* instance; default: the plugin's name */
   struct egw_conf *section;
 };

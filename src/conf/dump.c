@@ -218,7 +218,7 @@ dump_upstream(struct dump *d, const struct conf_upstream *u)
   static const char *const skip[] = { "url", NULL };
   struct egw_url url;
 
-  if (url_parse(u->url, &url) != NULL) {
+  if (u->url == NULL || url_parse(u->url, &url) != NULL) {
     line(d, "# bad url");
     return;
   }

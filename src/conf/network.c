@@ -87,6 +87,7 @@ check_url(struct egw_conf *section, struct conf_network *net, struct conf_upstre
   why = url_parse(u->url, &url);
   if (why != NULL) {
     (void)egw_conf_error(section, "url", "bad URL: %s", why);
+    u->url = NULL;
     name_upstream(section, net, u, NULL);
     return;
   }
@@ -130,11 +131,9 @@ check_stage(struct egw_conf *section, struct conf_network *net, struct conf_stag
 {
   const char *why, *base;
 
-  if (stage->use == NULL)
-    stage->use = "?";
-  base = strrchr(stage->use, '/');
+  base = stage->use == NULL ? NULL : strrchr(stage->use, '/');
   if (stage->name == NULL)
-    stage->name = base == NULL ? stage->use : base + 1;
+    stage->name = stage->use == NULL ? "?" : base == NULL ? stage->use : base + 1;
   why = conf_bad_name(stage->name);
   if (why != NULL)
     (void)egw_conf_error(section, "name", "%s", why);
@@ -179,7 +178,7 @@ read_stages(struct egw_conf *section, struct conf_network *net)
     stage->section = sub;
     (void)conf_read(sub, conf_stage_options, stage, false);
     check_stage(sub, net, stage);
-    guarded = guarded || strcmp(stage->use, "methods") == 0;
+    guarded = guarded || (stage->use != NULL && strcmp(stage->use, "methods") == 0);
     net->stage_count++;
   }
   if (!guarded)

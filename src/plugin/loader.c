@@ -131,21 +131,29 @@ check_safe(const char *path, char *why, size_t cap)
 static const struct {
   const char *dir;
   bool own_dir;         /* NAME/NAME.so */
+  unsigned type;        /* 0: any */
 } places[] = {
-  { "", false },           { "middleware/", false }, { "transport/", false },
-  { "middleware/", true }, { "transport/", true },   { "example/", false },
+  { "", false, 0 },
+  { "middleware/", false, EGW_TYPE_MIDDLEWARE },
+  { "transport/", false, EGW_TYPE_TRANSPORT },
+  { "middleware/", true, EGW_TYPE_MIDDLEWARE },
+  { "transport/", true, EGW_TYPE_TRANSPORT },
+  { "example/", false, 0 },
 };
 
 /* The real path (malloc'ed) of NAME.so below the directory, or NULL. */
 static char *
-find_in(const char *dir, size_t len, const char *name)
+find_in(const char *dir, size_t len, enum egw_type type, const char *name)
 {
   char path[PATH_MAX];
 
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    int n = snprintf(path, sizeof path, "%.*s/%s%s%s%s.so", (int)len, dir, places[i].dir,
-                     places[i].own_dir ? name : "", places[i].own_dir ? "/" : "", name);
+    int n;
 
+    if (places[i].type != 0 && places[i].type != (unsigned)type)
+      continue;
+    n = snprintf(path, sizeof path, "%.*s/%s%s%s%s.so", (int)len, dir, places[i].dir,
+                 places[i].own_dir ? name : "", places[i].own_dir ? "/" : "", name);
     if (n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0)
       return realpath(path, NULL);
   }
@@ -161,7 +169,7 @@ is_plain_name(const char *name)
 }
 
 static char *
-find(const struct loader *loader, const char *name, char *why, size_t cap)
+find(const struct loader *loader, enum egw_type type, const char *name, char *why, size_t cap)
 {
   char *path = NULL;
 
@@ -179,7 +187,7 @@ find(const struct loader *loader, const char *name, char *why, size_t cap)
     size_t len = strcspn(p, ":");
 
     if (len > 0 && len < PATH_MAX)
-      path = find_in(p, len, name);
+      path = find_in(p, len, type, name);
     p += len + (p[len] == ':' ? 1 : 0);
   }
   if (path == NULL)
@@ -271,7 +279,7 @@ loaded(const struct loader *loader, const char *path, uint32_t type)
 const struct plugin *
 loader_get(struct loader *loader, enum egw_type type, const char *name, char *why, size_t cap)
 {
-  char *path = find(loader, name, why, cap);
+  char *path = find(loader, type, name, why, cap);
   const struct plugin *known = path == NULL ? NULL : loaded(loader, path, (uint32_t)type);
   struct plugin *plugin;
 
