@@ -5,7 +5,6 @@ include src/conf/local.mk
 include src/obs/local.mk
 include src/worker/local.mk
 include src/chain/local.mk
-include src/route/local.mk
 include src/upstream/local.mk
 include src/push/local.mk
 include src/listen/local.mk

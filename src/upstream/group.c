@@ -26,7 +26,6 @@ pick(struct egw_worker *worker, struct network *network, uint64_t tried, uint32_
     while (i < n && network->upstreams[i]->conf->tier == tier)
       i++;
     size = i - first;
-    worker->next_link++;
     for (k = 0; k < size; k++) {
       unsigned at = first + (worker->next_link + k) % size;
       struct egw_link *link = worker->links[network->upstreams[at]->index];
@@ -45,8 +44,10 @@ pick(struct egw_worker *worker, struct network *network, uint64_t tried, uint32_
 struct egw_link *
 group_pick(struct egw_worker *worker, struct network *network, uint64_t tried, uint32_t caps)
 {
-  struct egw_link *link = pick(worker, network, tried, caps, true);
+  struct egw_link *link;
 
+  worker->next_link++;
+  link = pick(worker, network, tried, caps, true);
   return link != NULL ? link : pick(worker, network, tried, caps, false);
 }
 

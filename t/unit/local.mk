@@ -66,3 +66,12 @@ t_unit_rpc_error_t_SOURCES = t/unit/rpc-error.c
 t_unit_rpc_error_t_LDADD = src/libegw.a $(core_libs)
 t_unit_rpc_method_t_SOURCES = t/unit/rpc-method.c t/unit/rpc-data.h
 t_unit_rpc_method_t_LDADD = src/libegw.a $(core_libs)
+
+core_kit = t/lib/core.c t/lib/core.h
+unit_tests += t/unit/chain-order.t
+t_unit_chain_order_t_SOURCES = t/unit/chain-order.c $(core_kit)
+t_unit_chain_order_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/upstream-dispatch.t
+t_unit_upstream_dispatch_t_SOURCES = t/unit/upstream-dispatch.c $(core_kit)
+t_unit_upstream_dispatch_t_LDADD = src/libegw.a $(core_libs)
