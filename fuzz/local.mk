@@ -1,1 +1,57 @@
 # SPDX-License-Identifier: MIT
+# libFuzzer targets: ./configure CC=clang --enable-fuzzers. Each compiles what it needs itself,
+# with the sanitizers, so that the library's own objects stay as they are.
+#
+#   make fuzz [FUZZ_SECONDS=60]   runs each on its corpus in fuzz/corpus/<target>/
+FUZZ_SECONDS = 60
+fuzz_cflags = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined \
+	-fno-sanitize-recover=undefined -fno-omit-frame-pointer
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
+fuzz_programs =
+fuzz_rpc_sources = \
+	src/base/buf.c \
+	src/rpc/envelope.c \
+	src/rpc/error.c \
+	src/rpc/json-quote.c \
+	src/rpc/json.c \
+	src/rpc/reply.c \
+	src/rpc/scan-string.c \
+	src/rpc/scan.c \
+	$(NULL)
+
+if FUZZERS
+fuzz_programs += fuzz/fuzz-scan
+fuzz_fuzz_scan_SOURCES = fuzz/fuzz-scan.c $(fuzz_rpc_sources)
+fuzz_fuzz_scan_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_scan_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-envelope
+fuzz_fuzz_envelope_SOURCES = fuzz/fuzz-envelope.c $(fuzz_rpc_sources)
+fuzz_fuzz_envelope_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_envelope_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-reply
+fuzz_fuzz_reply_SOURCES = fuzz/fuzz-reply.c $(fuzz_rpc_sources)
+fuzz_fuzz_reply_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_reply_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-ipc
+fuzz_fuzz_ipc_SOURCES = fuzz/fuzz-ipc.c src/listen/ipc-frame.c src/base/buf.c src/rpc/scan.c \
+	src/rpc/scan-string.c
+fuzz_fuzz_ipc_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_ipc_LDFLAGS = $(fuzz_ldflags)
+endif
+
+noinst_PROGRAMS += $(fuzz_programs)
+EXTRA_DIST += fuzz/corpus
+
+# New inputs go to the build's folder, not to the seeds.
+.PHONY: fuzz
+fuzz: $(fuzz_programs)
+	@for p in $(fuzz_programs); do \
+	  name=$${p#fuzz/fuzz-}; mkdir -p fuzz/found/$$name; \
+	  echo "$$p: $(FUZZ_SECONDS) s"; \
+	  $$p -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+	    -artifact_prefix=fuzz/found/$$name- fuzz/found/$$name \
+	    $(top_srcdir)/fuzz/corpus/$$name || exit 1; \
+	done

@@ -284,10 +284,13 @@ rpc_request_print(struct egw_buf *out, uint64_t id, struct egw_slice method,
   static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":", name[] = ",\"method\":\"",
                     args[] = "\",\"params\":";
   size_t fixed = sizeof(head) + sizeof(name) + sizeof(args) + 20, need;
-  const unsigned char *end = (const unsigned char *)method.ptr + method.len;
+  const unsigned char *name_end;
   char digits[20], *from, *start, *at;
 
-  if (scan_plain((const unsigned char *)method.ptr, end) != end)
+  if (method.ptr == NULL || params.ptr == NULL)
+    return -1;
+  name_end = (const unsigned char *)method.ptr + method.len;
+  if (scan_plain((const unsigned char *)method.ptr, name_end) != name_end)
     return -1; /* no name of a method: validated ones are plain */
   if (!size_add(fixed, method.len, &need) || !size_add(need, params.len, &need))
     return -1;

@@ -55,7 +55,7 @@ void rpc_message_parse(struct egw_slice text, size_t max_items, struct rpc_messa
 void rpc_message_free(struct rpc_message *message);
 
 /* Appends the envelope for an upstream: {"jsonrpc":"2.0","id":N,"method":"..","params":..}.
- * 0 or -1 (memory). */
+ * 0, or -1: no memory, or a method or params that can't be ones (missing, a quote in the name). */
 int rpc_request_print(struct egw_buf *out, uint64_t id, struct egw_slice method,
                       struct egw_slice params) EGW_MUST_CHECK;
 

@@ -67,9 +67,13 @@ quote_special(struct egw_buf *out, const unsigned char *p, const unsigned char *
 int
 egw_json_quote(struct egw_buf *out, struct egw_slice text)
 {
-  const unsigned char *p = (const unsigned char *)text.ptr, *end = p + text.len, *stop;
+  const unsigned char *p, *end, *stop;
   size_t len;
 
+  if (text.ptr == NULL) /* nothing may be added to a null pointer */
+    text = EGW_LIT("");
+  p = (const unsigned char *)text.ptr;
+  end = p + text.len;
   if (egw_buf_append(out, "\"", 1) != 0)
     return -1;
   while (p < end) {

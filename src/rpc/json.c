@@ -71,10 +71,11 @@ json_skip(const char *p, const char *end)
 enum egw_json_kind
 egw_json_kind(struct egw_slice value)
 {
-  const char *end = value.ptr + value.len, *p;
+  const char *end, *p;
 
   if (value.ptr == NULL)
     return EGW_JSON_NONE;
+  end = value.ptr + value.len;
   p = json_space(value.ptr, end);
   if (p == end)
     return EGW_JSON_NONE;
@@ -94,11 +95,12 @@ egw_json_next(struct egw_slice container, size_t *cursor, struct egw_slice *key,
               struct egw_slice *value)
 {
   enum egw_json_kind kind = egw_json_kind(container);
-  const char *base = container.ptr, *end = base + container.len, *p, *q;
+  const char *base = container.ptr, *end, *p, *q;
 
   *key = *value = (struct egw_slice){ NULL, 0 };
   if ((kind != EGW_JSON_ARRAY && kind != EGW_JSON_OBJECT) || *cursor > container.len)
     return false;
+  end = base + container.len;
   p = json_space(base + *cursor, end);
   if (p == end || *p == ']' || *p == '}')
     return false;
@@ -155,10 +157,11 @@ struct json_text {
 static bool
 json_text_begin(struct json_text *text, struct egw_slice value)
 {
-  const char *end = value.ptr + value.len;
+  const char *end;
 
   if (egw_json_kind(value) != EGW_JSON_STRING)
     return false;
+  end = value.ptr + value.len;
   text->p = json_space(value.ptr, end);
   text->end = json_skip_string(text->p, end);
   if (text->end - text->p < 2 || text->end[-1] != '"')
