@@ -23,12 +23,13 @@ on_idle(uv_idle_t *idle)
   server->wanted = true;
 }
 
-/* libmicrohttpd's own word on whether it must be run again although no socket stirs. */
+/* Keeps the loop awake while there is work that no socket tells of; libmicrohttpd has the word on
+ * its own. */
 static void
 keep_going(struct http_server *server)
 {
   MHD_UNSIGNED_LONG_LONG ms;
-  bool busy = MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0;
+  bool busy = server->wanted || (MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0);
 
   if (busy == server->busy)
     return;
@@ -112,7 +113,10 @@ http_request_end(struct http_conn *conn)
     budget_give(&conn->server->worker->gateway->budget, conn->reserved);
   conn->reserved = 0;
   conn->body_len = 0;
-  conn->answered = conn->grace = false;
+  conn->session.queue_bytes -= conn->queued;
+  metric_add(&conn->server->worker->metrics->queue_bytes, -(int64_t)conn->queued);
+  conn->queued = 0;
+  conn->answered = false;
 }
 
 static void
@@ -131,9 +135,6 @@ on_completed(void *cls, struct MHD_Connection *mhd, void **context,
   if (conn->phase == HTTP_CUT || conn->server->stopping)
     return;
   make_idle(conn);
-  /* Its "Connection: close" may have come too early to be on this answer. */
-  if (conn->server->draining)
-    conn->server->wanted = true;
 }
 
 static void

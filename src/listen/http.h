@@ -39,21 +39,25 @@ struct http_conn {
   enum http_phase phase;
   enum http_task task;
   bool suspended;              /* libmicrohttpd leaves it alone until it is woken */
-  bool grace;                  /* running: libmicrohttpd was not told to wait yet */
   bool answered;               /* running: `out` is the answer (NULL: there is none) */
   bool linger;                 /* a refusal is on its way: close gently */
   bool later;                  /* not the first request: its head has not passed gate_check() */
   bool no_body;                /* HEAD */
   bool bad_target;
-  const char *target;          /* in libmicrohttpd's memory, until the request ends */
-  size_t target_len;
-  struct egw_slice origin;     /* allowed and to be named, or missing; as target */
+  /* in libmicrohttpd's memory, valid until the request ends: */
+  const char *target;
+  const char *target_end;      /* with its query */
+  size_t target_len;           /* without it */
+  struct egw_slice path;
+  struct egw_slice origin;     /* allowed and to be named in the answer, or missing */
   struct network *network;
   struct egw_buf *body;
+  size_t announced;            /* Content-Length, only to choose the first size of the buffer */
   size_t body_len;
   size_t reserved;             /* of the gateway's byte budget, for the body */
   struct request *request;
-  struct out *out;
+  struct out *out;             /* the answer, until libmicrohttpd has it (in pieces: to its end) */
+  size_t queued;               /* bytes of it, part of session.queue_bytes */
   uint64_t since;              /* ms: of the phase, or of the request while it is read */
   uint64_t looked;             /* ms: last look of the sweeper */
   uint64_t acked;              /* bytes the client had taken at that time */
