@@ -75,3 +75,15 @@ t_unit_chain_order_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/upstream-dispatch.t
 t_unit_upstream_dispatch_t_SOURCES = t/unit/upstream-dispatch.c $(core_kit)
 t_unit_upstream_dispatch_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/listen-ipc-frame.t
+t_unit_listen_ipc_frame_t_SOURCES = t/unit/listen-ipc-frame.c
+t_unit_listen_ipc_frame_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/rpc-request.t
+t_unit_rpc_request_t_SOURCES = t/unit/rpc-request.c $(core_kit)
+t_unit_rpc_request_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/push-pass.t
+t_unit_push_pass_t_SOURCES = t/unit/push-pass.c $(core_kit)
+t_unit_push_pass_t_LDADD = src/libegw.a $(core_libs)
