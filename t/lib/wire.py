@@ -33,14 +33,11 @@ class Env:
         self.gw = None
         options = dict(settings)
         extra = options.pop("upstream", {})
-        paths = options.pop("paths", {})
-        before = options.pop("before", None)
+        url_form = options.pop("url_form", "%s://%s")
         for i, kind in enumerate(self.kinds):
             self.nodes.append(Node(kind, self.chain, self.folder, "n%d" % i))
-        if before:
-            before(self)
-        upstreams = [dict({"name": node.name, "url": node.url() + paths.get(i, "")}, **extra)
-                     for i, node in enumerate(self.nodes)]
+        upstreams = [dict({"name": node.name, "url": url_form % tuple(node.url().split("://"))},
+                          **extra) for node in self.nodes]
         try:
             self.gw = Gateway(upstreams, **options)
         except BaseException:
@@ -87,7 +84,8 @@ class Env:
 
 def row(number, title, clients="http", upstreams="http", each=None, fresh=False, todo=None,
         **settings):
-    """See the top. settings: of the Gateway, and `upstream`: options of each upstream."""
+    """See the top. settings: of the Gateway, and `upstream`: options of each upstream, and
+    `url_form`: a format that makes its URL of the scheme and the rest."""
     def register(fn):
         _rows.append((number, title, clients.split(), upstreams.split(), each, fresh, todo,
                       settings, fn))
