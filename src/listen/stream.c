@@ -80,7 +80,7 @@ stream_add(struct stream *stream, struct out *out, bool event)
 bool
 stream_full(const struct stream *stream, size_t bytes, uint64_t limit)
 {
-  return stream->event_bytes > 0 &&
+  return limit > 0 && stream->event_bytes > 0 &&
          (stream->event_bytes > limit || bytes > limit - stream->event_bytes);
 }
 

@@ -27,8 +27,8 @@ void stream_init(struct stream *stream, struct session *session,
 /* Takes `out`, which may be open. `event`: not the answer to a request. */
 void stream_add(struct stream *stream, struct out *out, bool event);
 
-/* Whether an event of `bytes` finds no room: too many bytes of earlier events are waiting, that is
- * the client does not read. */
+/* Whether an event of `bytes` finds no room (`limit` 0: it always does): too many bytes of earlier
+ * events are waiting, that is the client does not read. */
 bool stream_full(const struct stream *stream, size_t bytes, uint64_t limit);
 
 /* The message to send from: the current one, else the first that can be begun; NULL: none.
