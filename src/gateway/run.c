@@ -311,6 +311,23 @@ init_loop(struct gateway_run *run)
   return 0;
 }
 
+/* One line for each listener, with the port the kernel chose where the configuration said 0. */
+static void
+log_listeners(const struct listeners *listeners)
+{
+  size_t i;
+
+  for (i = 0; i < listeners->n; i++) {
+    const struct listener *l = &listeners->v[i];
+
+    if (l->conf->address == NULL)
+      egw_log(EGW_INFO, "listen", "listening name=%s path=%s", l->name, l->conf->path);
+    else
+      egw_log(EGW_INFO, "listen", "listening name=%s address=%s port=%u%s%s", l->name,
+              l->conf->address, l->port, l->tls != NULL ? " tls" : "", l->admin ? " admin" : "");
+  }
+}
+
 static void
 close_one(uv_handle_t *handle, void *arg)
 {
@@ -362,6 +379,7 @@ gateway_run(struct gateway *gateway)
     run.status = 1;
     stop(&run);
   } else {
+    log_listeners(&gateway->listeners);
     uv_run(&run.loop, UV_RUN_DEFAULT);
   }
   end(&run);
