@@ -156,6 +156,8 @@ egw_link_set(struct egw_link *link, enum egw_link_state state, const char *why)
   link->up = state == EGW_LINK_UP;
   if (link->up)
     link->ups++;
+  else
+    link->downs++;
   snprintf(link->why, sizeof link->why, "%s", why == NULL ? "" : why);
 }
 
@@ -185,6 +187,18 @@ unsigned
 thost_link_ups(const struct egw_link *link)
 {
   return link->ups;
+}
+
+unsigned
+thost_link_downs(const struct egw_link *link)
+{
+  return link->downs;
+}
+
+unsigned
+thost_link_conns_ever(const struct egw_link *link)
+{
+  return link->conns_ever;
 }
 
 unsigned
@@ -317,6 +331,18 @@ egw_xchg_idempotent(const struct egw_xchg *xchg)
   return xchg->call->idempotent;
 }
 
+struct egw_conn *
+egw_xchg_wants(const struct egw_xchg *xchg)
+{
+  return xchg->call->wants;
+}
+
+struct egw_conn *
+thost_call_conn(const struct thost_call *call)
+{
+  return call->xchg == NULL ? NULL : call->xchg->conn;
+}
+
 static void
 keep_bytes(char **data, size_t *len, size_t *room, const char *bytes, size_t n)
 {
@@ -381,6 +407,7 @@ egw_conn_new(struct egw_link *link)
 {
   struct egw_conn *conn = must(calloc(1, sizeof *conn));
 
+  link->conns_ever++;
   conn->link = link;
   conn->state = must(calloc(1, link->host->transport->conn_size + 1));
   list_append(&link->conns, &conn->node);
@@ -508,7 +535,8 @@ egw_conn_data(struct egw_conn *conn, const char *bytes, size_t len, unsigned fla
     if (conn->depth == 0)
       end_message(conn);
   }
-  conn->full = conn->link->hold;
+  conn->full = conn->link->hold || conn->hold;
+  conn->hold = false;
   return conn->full ? 1 : 0;
 }
 
@@ -529,6 +557,12 @@ egw_conn_lost(struct egw_conn *conn, const char *why)
   free(conn->state);
   free(conn->part);
   free(conn);
+}
+
+void
+thost_hold_one(struct thost_call *call)
+{
+  call->xchg->conn->hold = true;
 }
 
 void

@@ -29,6 +29,9 @@ struct egw_worker {
   uv_loop_t loop;
   uv_async_t mailbox;
   uv_timer_t clock;              /* bounds a turn */
+  uv_prepare_t glance;           /* before the loop sleeps: is what the test awaits there? */
+  bool (*until)(void *arg);
+  void *until_arg;
   pthread_mutex_t lock;
   struct thost_post *posts;
 };
@@ -56,7 +59,7 @@ struct egw_link {
   struct egw_link_limits limits;
   struct list xchgs, conns;
   bool closed, closing, up, hold;
-  unsigned ups;
+  unsigned ups, downs, conns_ever;
   char why[160];
   char *pushed;
   size_t pushed_len;
@@ -78,7 +81,7 @@ struct egw_conn {
   char *part;                    /* of a message that is not complete */
   size_t part_len, part_room;
   unsigned depth;
-  bool in_string, escaped, full;
+  bool in_string, escaped, full, hold;
 };
 
 /* Fills in the instance from the fallbacks and the pairs. False: a name is unknown. */

@@ -91,6 +91,17 @@ wake(uv_timer_t *timer)
   (void)timer;
 }
 
+/* It may be there since the timers of this turn ran, and nothing else would end the sleep. */
+static void
+glance(uv_prepare_t *prepare)
+{
+  struct egw_worker *w = prepare->data;
+
+  if (w->until != NULL && w->until(w->until_arg))
+    uv_stop(&w->loop);
+}
+
+/* Of the prepare handles of a loop, the one that was started first runs last. */
 static void
 start_loop(struct egw_worker *w)
 {
@@ -100,6 +111,18 @@ start_loop(struct egw_worker *w)
   w->mailbox.data = w;
   uv_unref((uv_handle_t *)&w->mailbox);
   uv_timer_init(&w->loop, &w->clock);
+  uv_prepare_init(&w->loop, &w->glance);
+  w->glance.data = w;
+  uv_prepare_start(&w->glance, glance);
+  uv_unref((uv_handle_t *)&w->glance);
+}
+
+static void
+close_loop_handles(struct egw_worker *w)
+{
+  uv_close((uv_handle_t *)&w->mailbox, NULL);
+  uv_close((uv_handle_t *)&w->clock, NULL);
+  uv_close((uv_handle_t *)&w->glance, NULL);
 }
 
 static bool
@@ -164,8 +187,7 @@ thost_new(const char *name, const char *const *options)
   start_loop(&host->worker);
   if (thost_set_options(host, options) && start(host))
     return host;
-  uv_close((uv_handle_t *)&host->worker.mailbox, NULL);
-  uv_close((uv_handle_t *)&host->worker.clock, NULL);
+  close_loop_handles(&host->worker);
   uv_run(&host->worker.loop, UV_RUN_DEFAULT);
   uv_loop_close(&host->worker.loop);
   free_host(host);
@@ -190,8 +212,7 @@ thost_free(struct thost *host)
     p->worker_stop(host->self, host->mine, &host->worker);
   for (int i = 0; i < 50; i++)
     thost_turn(host, 1);
-  uv_close((uv_handle_t *)&host->worker.mailbox, NULL);
-  uv_close((uv_handle_t *)&host->worker.clock, NULL);
+  close_loop_handles(&host->worker);
   thost_turn(host, 0);
   uv_run(&host->worker.loop, UV_RUN_NOWAIT);
   if (uv_loop_close(&host->worker.loop) != 0)
@@ -231,15 +252,17 @@ thost_turn(struct thost *host, unsigned ms)
 bool
 thost_run(struct thost *host, bool (*until)(void *arg), void *arg, unsigned ms)
 {
-  uint64_t end = uv_hrtime() + (uint64_t)ms * 1000000, now;
+  uint64_t end = uv_hrtime() + (uint64_t)ms * 1000000, now = uv_hrtime();
+  bool there;
 
-  while (!until(arg)) {
-    now = uv_hrtime();
-    if (now >= end)
-      return false;
+  host->worker.until = until;
+  host->worker.until_arg = arg;
+  while (!(there = until(arg)) && now < end) {
     thost_turn(host, (unsigned)((end - now) / 1000000) + 1);
+    now = uv_hrtime();
   }
-  return true;
+  host->worker.until = NULL;
+  return there;
 }
 
 /* --- loop.h -------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct thost_call {
   size_t pause_every;          /* the reader is full after so many bytes, until thost_more() */
   size_t refuse_at;            /* the reply is of no use from this byte on */
   bool discard;                /* count the bytes only */
+  struct egw_conn *wants;      /* must go out there */
 
   uint64_t id;                 /* the id in its envelope */
   struct egw_xchg *xchg;       /* NULL before thost_submit() and once it ended */
@@ -80,11 +81,19 @@ void thost_close(struct egw_link *link);
 
 bool thost_link_up(const struct egw_link *link);          /* the last egw_link_set() */
 const char *thost_link_why(const struct egw_link *link);
+unsigned thost_link_downs(const struct egw_link *link);   /* how often it was said to be down */
 unsigned thost_link_ups(const struct egw_link *link);     /* how often it came up */
 unsigned thost_link_conns(const struct egw_link *link);   /* connections there are now */
+unsigned thost_link_conns_ever(const struct egw_link *link);
+/* The connection a call is bound to, or NULL. */
+struct egw_conn *thost_call_conn(const struct thost_call *call);
 
 /* Messages that answer no call (pushes), in order, joined by newlines. */
 const char *thost_pushed(const struct egw_link *link);
+
+/* MULTIPLEX: egw_conn_data() says that a reader is full when the next bytes come on the
+ * connection the call is bound to. thost_hold(link, false) lets go. */
+void thost_hold_one(struct thost_call *call);
 
 /* MULTIPLEX: while held, egw_conn_data() says that a reader is full. Letting go: more(). */
 void thost_hold(struct egw_link *link, bool hold);

@@ -87,3 +87,17 @@ t_unit_rpc_request_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/push-pass.t
 t_unit_push_pass_t_SOURCES = t/unit/push-pass.c $(core_kit)
 t_unit_push_pass_t_LDADD = src/libegw.a $(core_libs)
+
+if HAVE_CURL
+unit_tests += t/unit/transport-http.t t/unit/transport-http-pool.t
+t_unit_transport_http_t_SOURCES = t/unit/transport-http.c t/lib/http-node.c t/lib/http-node.h \
+	$(transport_host)
+t_unit_transport_http_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_http_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_http_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
+t_unit_transport_http_pool_t_SOURCES = t/unit/transport-http-pool.c t/lib/http-node.c \
+	t/lib/http-node.h $(transport_host)
+t_unit_transport_http_pool_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_http_pool_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_http_pool_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
+endif
