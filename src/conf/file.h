@@ -48,6 +48,10 @@ enum conf_mark { CONF_UNREAD, CONF_READ, CONF_READ_LIST, CONF_READ_SECRET };
 enum conf_mark conf_mark_of(const config_setting_t *setting);
 void conf_mark_set(config_setting_t *setting, enum conf_mark mark);
 
+/* Whatever comes of it, the member counts as read, with all that is in it: one message about it
+ * is enough. */
+void conf_mark_read(struct egw_conf *section, config_setting_t *setting);
+
 /* --- memory and messages: file.c ------------------------------------------------------ */
 
 struct conf_file *conf_file_new(const char *name) EGW_MUST_CHECK;
@@ -71,9 +75,9 @@ bool conf_url_secrets(struct conf_file *file, const struct egw_url *url);
 
 /* --- the text before libconfig reads it: text.c --------------------------------------- */
 
-/* Reports what libconfig would take without a word: integers that it cuts, strings over several
- * lines, @include, NUL bytes, deep nesting. False: do not parse it. */
-bool conf_text_check(struct conf_file *file, const char *text, size_t len);
+/* Reports what libconfig would take without a word: integers that it cuts (replaced by 0),
+ * strings over several lines, @include, NUL bytes, deep nesting. False: do not parse it. */
+bool conf_text_check(struct conf_file *file, char *text, size_t len);
 
 /* --- sections: section.c --------------------------------------------------------------- */
 
@@ -85,6 +89,9 @@ struct egw_conf *conf_section_empty(struct conf_file *file);
 
 /* The member `key`, or NULL. */
 config_setting_t *conf_member(const struct egw_conf *section, const char *key);
+
+/* Whether `key` is missing or an empty list; anything else is reported where it is read. */
+bool conf_is_empty(const struct egw_conf *section, const char *key);
 
 /* egw_conf_read(); keep: fields whose option is missing keep the value they have. */
 int conf_read(struct egw_conf *section, const struct egw_option *options, void *target, bool keep);

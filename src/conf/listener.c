@@ -194,7 +194,7 @@ read_list(struct conf *conf, struct egw_conf *root, const struct conf_limits *li
   conf->listeners = conf_memory(conf->file, (n + 1) * sizeof *conf->listeners);
   if (conf->listeners == NULL)
     return;
-  if (conf_member(root, "listen") != NULL && n == 0)
+  if (conf_member(root, "listen") != NULL && conf_is_empty(root, "listen"))
     (void)egw_conf_error(root, "listen", "needs at least one listener");
   for (size_t i = 0; i < n; i++) {
     struct egw_conf *section = egw_conf_element(root, "listen", i);

@@ -104,11 +104,11 @@ read_upstreams(struct egw_conf *section, struct conf_network *net)
 {
   size_t n = egw_conf_count(section, "upstreams");
 
-  if (n == 0) {
+  if (conf_is_empty(section, "upstreams"))
     (void)egw_conf_error(section, conf_member(section, "upstreams") != NULL ? "upstreams" : NULL,
                          "the network has no upstream");
+  if (n == 0)
     return;
-  }
   net->upstreams = conf_memory(section->file, n * sizeof *net->upstreams);
   for (size_t i = 0; i < n && net->upstreams != NULL; i++) {
     struct egw_conf *sub = egw_conf_element(section, "upstreams", i);
@@ -242,9 +242,11 @@ conf_read_networks(struct conf *conf, struct egw_conf *root)
     read_network(conf, root);
     return;
   }
-  if (single)
+  if (single) {
     (void)egw_conf_error(root, "upstreams", "stands beside networks: move it into one of them");
-  if (n == 0)
+    conf_mark_read(root, conf_member(root, "upstreams"));
+  }
+  if (conf_is_empty(root, "networks"))
     (void)egw_conf_error(root, conf_member(root, "networks") != NULL ? "networks" : NULL,
                          "no upstream is given: networks or upstreams is needed");
   for (size_t i = 0; i < n; i++) {

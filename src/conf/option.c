@@ -250,20 +250,6 @@ check_section_option(struct egw_conf *section, const struct egw_option *option,
   return egw_conf_error(section, option->name, "must be %s", value_form(EGW_OPT_SECTION));
 }
 
-/* Whatever comes of it, the member counts as read: one message about it is enough. */
-static void
-mark_read(struct egw_conf *section, config_setting_t *setting)
-{
-  if (config_setting_type(setting) == CONFIG_TYPE_GROUP) {
-    struct egw_conf *inner = conf_section_of(section->file, setting);
-
-    if (inner != NULL)
-      inner->rejected = true;
-  } else {
-    conf_mark_set(setting, CONF_READ);
-  }
-}
-
 static int
 read_option(struct egw_conf *section, const struct egw_option *option, void *target, bool keep)
 {
@@ -279,7 +265,7 @@ read_option(struct egw_conf *section, const struct egw_option *option, void *tar
   }
   if (option->type == EGW_OPT_SECTION)
     return check_section_option(section, option, setting);
-  mark_read(section, setting);
+  conf_mark_read(section, setting);
   if (option->type == EGW_OPT_LIST)
     r = list_from_setting(section, option, setting, &value.list, why);
   else

@@ -53,10 +53,33 @@ conf_section_of(struct conf_file *file, config_setting_t *group)
   return section;
 }
 
+void
+conf_mark_read(struct egw_conf *section, config_setting_t *setting)
+{
+  if (config_setting_type(setting) == CONFIG_TYPE_GROUP) {
+    struct egw_conf *inner = conf_section_of(section->file, setting);
+
+    if (inner != NULL)
+      inner->rejected = true;
+  } else {
+    conf_mark_set(setting, CONF_READ);
+  }
+}
+
 config_setting_t *
 conf_member(const struct egw_conf *section, const char *key)
 {
   return section->group == NULL ? NULL : config_setting_get_member(section->group, key);
+}
+
+bool
+conf_is_empty(const struct egw_conf *section, const char *key)
+{
+  config_setting_t *member = conf_member(section, key);
+  int type = member == NULL ? CONFIG_TYPE_NONE : config_setting_type(member);
+
+  return member == NULL || ((type == CONFIG_TYPE_LIST || type == CONFIG_TYPE_ARRAY) &&
+                            config_setting_length(member) == 0);
 }
 
 /* --- messages -------------------------------------------------------------------------- */
@@ -164,10 +187,7 @@ egw_conf_count(struct egw_conf *section, const char *key)
     return (size_t)config_setting_length(member);
   }
   if (conf_mark_of(member) == CONF_UNREAD) {
-    if (type != CONFIG_TYPE_GROUP)
-      conf_mark_set(member, CONF_READ);
-    else if (conf_section_of(section->file, member) == NULL)
-      return 0;
+    conf_mark_read(section, member);
     (void)egw_conf_error(section, key, "must be a list of groups ( { ... }, { ... } )");
   }
   return 0;

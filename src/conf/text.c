@@ -9,7 +9,7 @@
 
 struct text {
   struct conf_file *file;
-  const char *at, *end;
+  char *at, *end;
   int line;
   int depth;
   bool good;
@@ -79,9 +79,10 @@ is_word_char(char c)
          c == '.';
 }
 
-/* libconfig keeps 32 bits of an integer, or 64 when it ends in L. */
+/* libconfig keeps 32 bits of an integer, or 64 when it ends in L. A larger one is reported, and
+ * becomes 0 so that there is no second message about what libconfig made of it. */
 static void
-check_number(struct text *t, const char *word, size_t len, bool minus)
+check_number(struct text *t, char *word, size_t len, bool minus)
 {
   unsigned base = len > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X') ? 16 : 10;
   uint64_t n = 0, most;
@@ -111,12 +112,14 @@ check_number(struct text *t, const char *word, size_t len, bool minus)
                                             : "the number %.*s is too large: write it with an L "
                                               "behind it",
                (int)(len > 40 ? 40 : len), word);
+  memset(word, ' ', len);
+  word[0] = '0';
 }
 
 static void
 take_word(struct text *t)
 {
-  const char *word = t->at;
+  char *word = t->at;
   bool minus = *word == '-';
 
   if (*word == '-' || *word == '+')
@@ -157,7 +160,7 @@ take_sign(struct text *t)
 }
 
 bool
-conf_text_check(struct conf_file *file, const char *text, size_t len)
+conf_text_check(struct conf_file *file, char *text, size_t len)
 {
   struct text t = { .file = file, .at = text, .end = text + len, .line = 1, .good = true };
 

@@ -249,6 +249,8 @@ parse_authority(struct egw_slice text, struct egw_url *out)
   }
   if (why == NULL && rest.len > 0 && rest.ptr[0] == '[') {
     why = parse_ipv6(&rest, out);
+  } else if (why == NULL && memchr(rest.ptr, ':', rest.len) != memrchr(rest.ptr, ':', rest.len)) {
+    why = "an IPv6 address must stand in brackets";
   } else if (why == NULL) {
     out->host = copy_lower(cut_before(&rest, ":"));
     why = out->host == NULL ? "out of memory" : check_host(out->host);
@@ -332,6 +334,17 @@ parse_scheme(struct egw_slice *rest, struct egw_url *out)
   return out->scheme == NULL ? "out of memory" : NULL;
 }
 
+/* "localhost:8545" looks like a scheme and a file name. */
+static bool
+is_port_only(struct egw_slice rest)
+{
+  size_t n = 0;
+
+  while (n < rest.len && is_digit(rest.ptr[n]))
+    n++;
+  return n > 0 && (n == rest.len || rest.ptr[n] == '/');
+}
+
 static const char *
 parse_behind_scheme(struct egw_slice rest, struct egw_url *out)
 {
@@ -339,6 +352,8 @@ parse_behind_scheme(struct egw_slice rest, struct egw_url *out)
   bool slashes = rest.len >= 2 && rest.ptr[0] == '/' && rest.ptr[1] == '/';
   const char *why;
 
+  if (scheme == NULL && is_port_only(rest))
+    return "it begins with no scheme (such as http://, ws:// or ipc://)";
   if (slashes) {
     rest.ptr += 2;
     rest.len -= 2;

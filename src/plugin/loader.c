@@ -27,14 +27,40 @@ say(char *why, size_t cap, const char *fmt, ...)
   va_end(ap);
 }
 
+/* A program that stands in its build tree, with plugins/ beside it, uses that one's. */
+static bool
+build_tree(char *path, size_t cap)
+{
+  static const char probe[] = "/transport/ipc/ipc.so";
+  char exe[PATH_MAX], *slash;
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  int len;
+
+  if (n <= 0)
+    return false;
+  exe[n] = '\0';
+  slash = strrchr(exe, '/');
+  if (slash == NULL)
+    return false;
+  *slash = '\0';
+  len = snprintf(path, cap, "%s/plugins%s", exe, probe);
+  if (len < 0 || (size_t)len >= cap || access(path, R_OK) != 0)
+    return false;
+  path[(size_t)len - (sizeof probe - 1)] = '\0';
+  return true;
+}
+
 int
 loader_init(struct loader *loader, const char *path)
 {
   const char *from_env = secure_getenv("EGW_PLUGIN_PATH");
+  char beside[PATH_MAX];
 
   memset(loader, 0, sizeof *loader);
   if (path == NULL && from_env != NULL && from_env[0] != '\0')
     path = from_env;
+  if (path == NULL && build_tree(beside, sizeof(beside)))
+    path = beside;
   loader->path = strdup(path == NULL ? EGW_PLUGINDIR : path);
   return loader->path == NULL ? -1 : 0;
 }

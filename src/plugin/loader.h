@@ -30,7 +30,8 @@ struct loader {
   struct plugin *plugins;
 };
 
-/* path: NULL for the default: $EGW_PLUGIN_PATH, else the compiled-in directory. */
+/* path: NULL for the default: $EGW_PLUGIN_PATH, else plugins/ beside the program (a build
+ * tree), else the compiled-in directory. */
 int loader_init(struct loader *loader, const char *path) EGW_MUST_CHECK;
 /* Closes all plugins (not under sanitizers or valgrind, whose reports need the code). */
 void loader_free(struct loader *loader);
