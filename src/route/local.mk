@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: MIT
-src_libegw_a_SOURCES += \
-	$(NULL)
