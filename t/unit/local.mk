@@ -101,3 +101,32 @@ t_unit_transport_http_pool_t_CFLAGS = $(transport_host_cflags)
 t_unit_transport_http_pool_t_LDFLAGS = $(transport_host_ldflags)
 t_unit_transport_http_pool_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
 endif
+
+# Configuration and plugins.
+unit_tests += \
+	t/unit/conf-dump.t \
+	t/unit/conf-load.t \
+	t/unit/conf-url.t \
+	t/unit/conf-value.t \
+	$(NULL)
+t_unit_conf_dump_t_SOURCES = t/unit/conf-dump.c t/unit/conf-kit.h
+t_unit_conf_dump_t_LDADD = src/libegw.a $(core_libs)
+t_unit_conf_load_t_SOURCES = t/unit/conf-load.c t/unit/conf-kit.h
+t_unit_conf_load_t_LDADD = src/libegw.a $(core_libs)
+t_unit_conf_url_t_SOURCES = t/unit/conf-url.c
+t_unit_conf_url_t_LDADD = src/libegw.a $(core_libs)
+t_unit_conf_value_t_SOURCES = t/unit/conf-value.c
+t_unit_conf_value_t_LDADD = src/libegw.a $(core_libs)
+
+# Multiplexed transports: t/lib/test-node.h is the node they talk to.
+test_node = \
+	t/lib/test-node-parts.h \
+	t/lib/test-node-ws.c \
+	t/lib/test-node.c \
+	t/lib/test-node.h \
+	$(NULL)
+unit_tests += t/unit/transport-ipc.t
+t_unit_transport_ipc_t_SOURCES = t/unit/transport-ipc.c $(test_node) $(transport_host)
+t_unit_transport_ipc_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_ipc_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_ipc_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
