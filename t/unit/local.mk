@@ -22,7 +22,7 @@ transport_host = \
 	t/lib/transport-host.c \
 	t/lib/transport-host.h \
 	$(NULL)
-transport_host_cflags = $(AM_CFLAGS) -fvisibility=default
+transport_host_cflags = $(AM_CFLAGS) -fvisibility=default -I$(top_srcdir)/t/lib
 transport_host_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
 #   unit_tests += t/unit/transport-x.t
 #   t_unit_transport_x_t_SOURCES = t/unit/transport-x.c $(transport_host)
