@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/arena.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static bool
 all_zero(const char *p, size_t n)

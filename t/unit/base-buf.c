@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include "base/buf.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static void
 test_fill(void)

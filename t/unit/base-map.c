@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hash maps against a plain model, SipHash against its known answers. */
 #include "base/map.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 #define KEYS 500u
 #define STEPS 200000u

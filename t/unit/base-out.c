@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/out.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static uint64_t seed = 3;
 

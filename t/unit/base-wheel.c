@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Timer wheel on a virtual clock. */
 #include "base/wheel.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 #define TIMERS 2000u
 

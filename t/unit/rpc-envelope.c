@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "rpc/envelope.h"
 #include "rpc-data.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 #define MAX_ITEMS 10u
 

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include "rpc/error.h"
 #include "rpc/scan.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 /* The codes are part of the interface: they are written down twice on purpose. */
 static const int codes[RPC_FAULT_COUNT] = {

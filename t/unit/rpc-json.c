@@ -3,7 +3,7 @@
 #include <ethrpc-gw/json.h>
 #include "rpc/scan.h"
 #include "rpc-data.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static void
 test_kind(void)

@@ -4,7 +4,7 @@
 #include <strings.h>
 #include "rpc/method.h"
 #include "rpc-data.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static const struct egw_method_info *
 find(const char *name)

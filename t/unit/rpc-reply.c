@@ -2,7 +2,7 @@
 /* What upstreams send: the parser whole and in pieces, with and without the old bytes. */
 #include "rpc/envelope.h"
 #include "rpc-data.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 #define BAD RPC_REPLY_BAD
 #define RESULT RPC_REPLY_RESULT

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include "rpc/scan.h"
 #include "rpc-data.h"
-#include "tap.h"
+#include "../lib/tap.h"
 
 static const char *const flavours[] = { "scalar", "sse2", "avx2" };
 #define FLAVOURS 3u
