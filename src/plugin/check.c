@@ -158,7 +158,7 @@ check_option(struct check *c, const struct egw_plugin *head, enum egw_type type,
     return fail(c, "option %s: the gateway itself has an option of this name", o->name);
   if (o->help == NULL || o->help[0] == '\0')
     return fail(c, "option %s: no help", o->name);
-  if (size > head->instance_size || o->offset > head->instance_size - size)
+  if (size > 0 && (size > head->instance_size || o->offset > head->instance_size - size))
     return fail(c, "option %s: its field is outside of the instance (instance_size %zu)", o->name,
                 head->instance_size);
   if (size > 0 && o->offset % (size < 8 ? size : 8) != 0)
