@@ -8,7 +8,6 @@
 #include "admin/admin.h"
 #include "admin/status.h"
 #include "gateway/gateway.h"
-#include "obs/families.h"
 #include "obs/metrics.h"
 #include "upstream/upstream.h"
 
@@ -36,16 +35,28 @@ answer_health(struct gateway *gateway, struct admin_answer *out)
   return answer_text(out, 200, "ok\n");
 }
 
-/* Whether any upstream of any network can be used on some worker. */
+/* Whether the worker can use any upstream. */
 static bool
-any_upstream(const struct gateway *gateway)
+worker_has_upstream(const struct gateway *gateway, const struct egw_worker *worker)
 {
   size_t i;
 
-  for (i = 0; i < gateway->upstream_count; i++)
-    if (link_sum(gateway, &gateway->upstreams[i], offsetof(struct link_metrics, up)) > 0)
+  for (i = 0; i < gateway->upstream_count && worker->links != NULL; i++)
+    if (worker->links[i] != NULL && metric_read(&worker->links[i]->metrics.up) > 0)
       return true;
   return false;
+}
+
+/* Any worker may get the next client, so each must have an upstream. */
+static bool
+all_have_upstreams(const struct gateway *gateway)
+{
+  unsigned i;
+
+  for (i = 0; i < gateway->worker_count; i++)
+    if (!worker_has_upstream(gateway, &gateway->workers[i]))
+      return false;
+  return true;
 }
 
 static int
@@ -58,7 +69,7 @@ answer_ready(struct gateway *gateway, struct admin_answer *out)
     return answer_text(out, 503, "starting\n");
   if (state != GATEWAY_READY)
     return answer_text(out, 503, "shutting down\n");
-  if (!any_upstream(gateway))
+  if (!all_have_upstreams(gateway))
     return answer_text(out, 503, "no upstream can be used\n");
   return answer_text(out, 200, "ok\n");
 }

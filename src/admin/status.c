@@ -184,7 +184,7 @@ put_upstream(struct doc *doc, cJSON *array, const struct upstream *upstream)
   const struct gateway *gateway = doc->gateway;
   struct egw_link *const *links = gateway->worker_count > 0 ? gateway->workers[0].links : NULL;
   const struct egw_link *link = links != NULL ? links[upstream->index] : NULL;
-  bool up = link_sum(gateway, upstream, offsetof(struct link_metrics, up)) > 0;
+  int64_t up = link_sum(gateway, upstream, offsetof(struct link_metrics, up));
   cJSON *to = add_element(doc, array);
 
   if (to == NULL)
@@ -192,7 +192,8 @@ put_upstream(struct doc *doc, cJSON *array, const struct upstream *upstream)
   add_text(doc, to, "name", upstream->name);
   add_text(doc, to, "transport", upstream->plugin->head->name);
   add_number(doc, to, "tier", (double)upstream->conf->tier);
-  add_text(doc, to, "state", up ? "up" : "down");
+  add_text(doc, to, "state",
+           up == 0 ? "down" : up < (int64_t)gateway->worker_count ? "partly up" : "up");
   add_number(doc, to, "in_flight",
              (double)link_sum(gateway, upstream, offsetof(struct link_metrics, in_flight)));
   add_number(doc, to, "replies", (double)attempts(gateway, upstream, true));

@@ -86,7 +86,7 @@ print_attempts(const struct gateway *gateway, struct egw_buf *out)
   return 0;
 }
 
-enum link_unit { UNIT_PLAIN, UNIT_YES_NO, UNIT_MICROSECONDS };
+enum link_unit { UNIT_PLAIN, UNIT_ALL, UNIT_MICROSECONDS };
 
 static const struct link_family {
   const char *name;
@@ -95,7 +95,7 @@ static const struct link_family {
   size_t cell;
   const char *help;
 } link_families[] = {
-  { "upstream_up", PRINT_GAUGE, UNIT_YES_NO, LINK_CELL(up), "Usable on any worker: 1" },
+  { "upstream_up", PRINT_GAUGE, UNIT_ALL, LINK_CELL(up), "Usable on every worker: 1" },
   { "upstream_errors_total", PRINT_COUNTER, UNIT_PLAIN, LINK_CELL(errors),
     "Replies that were JSON-RPC errors" },
   { "upstream_in_flight", PRINT_GAUGE, UNIT_PLAIN, LINK_CELL(in_flight),
@@ -132,8 +132,8 @@ print_link_family(const struct gateway *gateway, struct egw_buf *out,
     };
     int64_t n = link_sum(gateway, upstream, family->cell);
 
-    if (family->unit == UNIT_YES_NO)
-      n = n > 0;
+    if (family->unit == UNIT_ALL)
+      n = n > 0 && n == (int64_t)gateway->worker_count;
     if (family->unit == UNIT_MICROSECONDS) {
       if (print_seconds(out, family->name, labels, 2, n) != 0)
         return -1;

@@ -31,6 +31,11 @@ def test_data(*parts):
     return path if os.path.exists(path) else None
 
 
+def has_transport(kind):
+    """Whether the build has the transport; http may have been left out."""
+    return os.path.exists(os.path.join(BUILD, "plugins", "transport", kind, kind + ".so"))
+
+
 # --- libconfig ---------------------------------------------------------------------------
 
 def conf_value(value):
@@ -91,15 +96,31 @@ class Gateway:
 
     # --- life
 
-    def start(self, ready=True):
+    def start_only(self, args=None):
+        """Starts the process and waits for nothing."""
         def child():
             if self.descriptors is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
 
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                self.wrap + [PROGRAM, "--config", self.config], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, env=self.env, preexec_fn=child, close_fds=True)
+                self.wrap + [PROGRAM] + (args or ["--config", self.config]),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, preexec_fn=child,
+                close_fds=True)
+
+    def start_command(self, args):
+        """Starts it by arguments instead of the configuration; one TCP listener at port 0."""
+        self.start_only(args)
+
+        def port():
+            found = re.search(r"listening name=\S+ address=\S+ port=(\d+)", self.log())
+            self._still_starting()
+            return found and int(found.group(1))
+
+        self.ports["rpc"] = eventually(port, 10, "the gateway listens", 0.01)
+
+    def start(self, ready=True):
+        self.start_only()
         try:
             eventually(self._listening, 15, "the gateway listens", 0.01)
             if ready:
@@ -110,12 +131,16 @@ class Gateway:
             raise
 
     def _listening(self):
-        if self.process.poll() is not None:
-            raise Failed("the gateway ended with status %r while starting" % self.process.returncode)
+        self._still_starting()
         for match in re.finditer(r"listening name=(\S+) address=(\S+) port=(\d+)", self.log()):
             self.ports[match.group(1)] = int(match.group(3))
         return all(name in self.ports for name in self._tcp_names()) and \
             ("gw.ipc" not in self._config_text() or os.path.exists(self.ipc_path))
+
+    def _still_starting(self):
+        if self.process.poll() is not None:
+            raise Failed("the gateway ended with status %r while starting: %s"
+                         % (self.process.returncode, self.log()[-500:]))
 
     def _config_text(self):
         with open(self.config, encoding="utf-8") as file:

@@ -16,7 +16,7 @@ import tempfile
 import tap
 from fakenode import Node
 from chain import Chain
-from gateway import Gateway, need_program
+from gateway import Gateway, has_transport, need_program
 
 _rows = []
 _pool = {}
@@ -126,6 +126,9 @@ def _drop(key, env):
 
 
 def _case(kinds, settings, fresh, kind, fn, value):
+    for transport in set(kinds.split("+")):
+        if not has_transport(transport):
+            raise tap.Skip("this build has no transport %s" % transport)
     env = _take(kinds, settings, fresh)
     good = False
     try:

@@ -335,6 +335,7 @@ test_cells(void)
   metric_add(&links[1][0].metrics.outcomes[EGW_OK], 3);
   metric_add(&links[1][0].metrics.up, 1);
   metric_add(&links[0][0].metrics.up, 1);
+  metric_add(&links[0][1].metrics.up, 1);
   metric_add(&links[1][0].metrics.latency_sum_us, 2500000);
   metric_add(&stage_cells[1][0], 9);
   text = printed();
