@@ -63,7 +63,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
   rpc_message_parse((struct egw_slice){ copy, size }, 20, &m);
   switch (m.shape) {
-  case RPC_UNUSABLE: check(m.why != NULL && m.fault != RPC_FAULT_NONE && m.items == NULL); break;
+  case RPC_UNUSABLE:
+    check(m.why != NULL && m.fault != RPC_FAULT_NONE && m.items == NULL);
+    break;
   case RPC_SINGLE: check_request(m.single); break;
   case RPC_BATCH:
     check(m.count > 0 && m.count <= 20);

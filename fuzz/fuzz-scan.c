@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzzes the JSON scanner: every flavour, whole and in pieces, must say the same of any bytes;
- * what it calls valid must be safe for the raw JSON readers. The first byte decides the cuts. */
+ * what it calls valid must be safe for the raw JSON readers. The first byte decides the
+ * cuts. */
 #include <stdlib.h>
 #include <string.h>
 #include "rpc/scan.h"

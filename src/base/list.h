@@ -11,7 +11,8 @@ struct list {
   struct list *next, *prev;
 };
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member)                                                     \
+  ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
 static inline void
 list_init(struct list *l)
@@ -73,7 +74,8 @@ list_splice(struct list *to, struct list *from)
   list_init(from);
 }
 
-#define list_for_each(node, head) for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
+#define list_for_each(node, head)                                                           \
+  for ((node) = (head)->next; (node) != (head); (node) = (node)->next)
 
 /* The body may remove `node`. */
 #define list_for_each_safe(node, tmp, head)                                                 \

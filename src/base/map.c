@@ -55,7 +55,7 @@ map_cap(size_t used)
   return cap;
 }
 
-/* --- u64 keys --------------------------------------------------------------------------- */
+/* --- u64 keys ------------------------------------------------------------------------ */
 
 /* The slot of `key`, or the free or dead one where it belongs. The map has a free slot. */
 static struct u64map_slot *
@@ -183,7 +183,7 @@ u64map_free(struct u64map *map)
   *map = (struct u64map){ 0 };
 }
 
-/* --- byte strings ------------------------------------------------------------------------ */
+/* --- byte strings -------------------------------------------------------------------- */
 
 static bool
 strmap_same(const struct strmap_slot *s, struct egw_slice key, uint64_t hash)

@@ -25,11 +25,17 @@ struct u64map {
   size_t cap, used, dead;
 };
 
-int u64map_put(struct u64map *map, uint64_t key, void *value) EGW_MUST_CHECK; /* replaces; -1: no memory */
-void *u64map_get(const struct u64map *map, uint64_t key);                     /* NULL: none */
-void *u64map_take(struct u64map *map, uint64_t key);                          /* removes; NULL: none */
+/* Adds or replaces. 0, or -1: no memory. */
+int u64map_put(struct u64map *map, uint64_t key, void *value) EGW_MUST_CHECK;
+
+/* The value, or NULL. */
+void *u64map_get(const struct u64map *map, uint64_t key);
+/* The same, and removes it. */
+void *u64map_take(struct u64map *map, uint64_t key);
 size_t u64map_count(const struct u64map *map);
-/* Walks: start with *cursor = 0; NULL at the end. Entries may be taken during a walk, not put. */
+
+/* Walks: start with *cursor = 0; NULL at the end. Entries may be taken during a walk, not
+ * put. */
 void *u64map_next(const struct u64map *map, size_t *cursor, uint64_t *key);
 void u64map_free(struct u64map *map);
 

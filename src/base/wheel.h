@@ -26,7 +26,8 @@ struct wheel {
 };
 
 void wheel_init(struct wheel *wheel, uint64_t now_ms);
-void wheel_start(struct wheel *wheel, struct wheel_timer *timer, uint64_t due_ms); /* moves an armed one */
+/* Starting an armed timer moves it. */
+void wheel_start(struct wheel *wheel, struct wheel_timer *timer, uint64_t due_ms);
 void wheel_stop(struct wheel *wheel, struct wheel_timer *timer);
 bool wheel_armed(const struct wheel_timer *timer);
 

@@ -7,7 +7,7 @@
 #include "rpc/envelope.h"
 #include "rpc/scan-string.h"
 
-/* --- one message ---------------------------------------------------------------------------- */
+/* --- one message --------------------------------------------------------------------- */
 
 struct split {
   const char *base;
@@ -122,9 +122,15 @@ rpc_message_free(struct rpc_message *message)
   message->items = NULL;
 }
 
-/* --- one request ---------------------------------------------------------------------------- */
+/* --- one request --------------------------------------------------------------------- */
 
-enum request_member { REQUEST_OTHER, REQUEST_JSONRPC, REQUEST_ID, REQUEST_METHOD, REQUEST_PARAMS };
+enum request_member {
+  REQUEST_OTHER,
+  REQUEST_JSONRPC,
+  REQUEST_ID,
+  REQUEST_METHOD,
+  REQUEST_PARAMS
+};
 
 struct request_scan {
   const char *base;
@@ -255,7 +261,7 @@ rpc_request_parse(struct egw_slice text, struct rpc_request *out)
   out->fault = request_judge(&r, out);
 }
 
-/* --- the envelope for an upstream -------------------------------------------------------- */
+/* --- the envelope for an upstream ---------------------------------------------------- */
 
 /* Decimal digits of `n`, at the end of `out`; returns where they begin. */
 static char *

@@ -50,12 +50,14 @@ struct rpc_message {
 };
 
 /* Parses and checks the whole text. More than `max_items` elements: RPC_UNUSABLE with
- * RPC_FAULT_BATCH_TOO_LARGE. Out of memory: RPC_FAULT_INTERNAL. Free with rpc_message_free(). */
+ * RPC_FAULT_BATCH_TOO_LARGE. Out of memory: RPC_FAULT_INTERNAL. Free with
+ * rpc_message_free(). */
 void rpc_message_parse(struct egw_slice text, size_t max_items, struct rpc_message *out);
 void rpc_message_free(struct rpc_message *message);
 
 /* Appends the envelope for an upstream: {"jsonrpc":"2.0","id":N,"method":"..","params":..}.
- * 0, or -1: no memory, or a method or params that can't be ones (missing, a quote in the name). */
+ * 0, or -1: no memory, or a method or params that can't be ones (missing, a quote in the
+ * name). */
 int rpc_request_print(struct egw_buf *out, uint64_t id, struct egw_slice method,
                       struct egw_slice params) EGW_MUST_CHECK;
 
@@ -77,10 +79,10 @@ enum rpc_reply_kind {
  *
  * Tolerated: any or no jsonrpc member, unknown members, members in any order, "result" with
  * "error":null and "error" with "result":null, a result of any kind, an id that is a string
- * of the decimal number. Not tolerated: broken JSON, duplicate id/result/error, both or neither
- * of result and error, no id, an error that is not an object with a code or a message (a
- * missing or non-string message, or a code in another form than an integer, is repaired: see
- * rpc_reply). */
+ * of the decimal number. Not tolerated: broken JSON, duplicate id/result/error, both or
+ * neither of result and error, no id, an error that is not an object with a code or a
+ * message (a missing or non-string message, or a code in another form than an integer, is
+ * repaired: see rpc_reply). */
 struct rpc_span {
   uint64_t from, to;             /* to == 0: missing */
 };
@@ -108,10 +110,10 @@ struct rpc_reply_parser {
 
 void rpc_reply_begin(struct rpc_reply_parser *p);
 
-/* Feeds bytes[fed..len). Usually `bytes` is the whole message so far (it may have moved since the
- * last call) and `fed` what of it has been fed before; since nothing before bytes[fed] is
- * read, a caller that dropped it passes the new piece alone with fed 0. *used gets how many
- * bytes of the new ones were consumed, as scan_feed() says. */
+/* Feeds bytes[fed..len). Usually `bytes` is the whole message so far (it may have moved
+ * since the last call) and `fed` what of it has been fed before; since nothing before
+ * bytes[fed] is read, a caller that dropped it passes the new piece alone with fed 0. *used
+ * gets how many bytes of the new ones were consumed, as scan_feed() says. */
 enum scan_status rpc_reply_feed(struct rpc_reply_parser *p, const char *bytes, size_t len,
                                 size_t fed, size_t *used);
 
@@ -127,12 +129,13 @@ struct rpc_reply {
   struct egw_slice body;         /* raw result, or raw error object, or raw params of a push */
   struct egw_slice method;       /* PUSH: raw string with quotes */
   int64_t code;                  /* ERROR; -32000 when the object has none that can be read */
-  struct egw_slice message, data; /* ERROR: raw values, or missing; message: a string if there */
-  bool repair;                   /* ERROR: the object is not of the form clients accept (code not
-                                    an integer, message not a string): rebuild it from code,
-                                    message, data instead of passing it on */
+  struct egw_slice message, data; /* ERROR: raw values, or missing; message: a string */
+  bool repair;                   /* ERROR: the object is not of the form clients accept (code
+                                    not an integer, message not a string): rebuild it from
+                                    code, message, data instead of passing it on */
 };
-void rpc_reply_finish(const struct rpc_reply_parser *p, const char *bytes, struct rpc_reply *out);
+void rpc_reply_finish(const struct rpc_reply_parser *p, const char *bytes,
+                      struct rpc_reply *out);
 
 /* As soon as the id's value is complete during feeding: true and the number, else false.
  * `bytes` is not used and may be NULL. */
@@ -140,9 +143,9 @@ bool rpc_reply_early_id(const struct rpc_reply_parser *p, const char *bytes, uin
 
 /* Judges a body that is not an envelope of a reply but may still be an error without id, as
  * some nodes send ({"error":"text"}, {"code":..,"message":..}, id null or missing): true and
- * an ERROR reply, without has_id. Text that isn't valid JSON, holds a result that isn't null or
- * has a duplicate member is none. Used only where the exchange is known by its connection
- * (HTTP). */
+ * an ERROR reply, without has_id. Text that isn't valid JSON, holds a result that isn't
+ * null or has a duplicate member is none. Used only where the exchange is known by its
+ * connection (HTTP). */
 bool rpc_reply_loose_error(struct egw_slice text, struct rpc_reply *out);
 
 #endif

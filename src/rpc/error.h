@@ -25,7 +25,7 @@ enum rpc_fault {
   RPC_FAULT_NO_UPSTREAM,       /* -32050 no upstream could be reached */
   RPC_FAULT_TIMEOUT,           /* -32051 request timed out */
   RPC_FAULT_BAD_REPLY,         /* -32052 the upstream gave an unusable response */
-  RPC_FAULT_UNKNOWN_OUTCOME,   /* -32053 the connection broke; the request may have been executed */
+  RPC_FAULT_UNKNOWN_OUTCOME,   /* -32053 connection broke, may have been executed */
   RPC_FAULT_SHUTDOWN,          /* -32054 the gateway is shutting down */
   RPC_FAULT_OVERLOADED,        /* -32055 the gateway is overloaded, try again later */
   RPC_FAULT_NO_SUBSCRIPTIONS,  /* -32056 subscriptions need a WebSocket or IPC connection */
@@ -44,6 +44,7 @@ struct rpc_fault_info {
 const struct rpc_fault_info *rpc_fault_info(enum rpc_fault fault);
 
 /* Appends {"code":N,"message":"..."} with the message escaped. 0 or -1 (memory). */
-int rpc_error_print(struct egw_buf *out, int64_t code, struct egw_slice message) EGW_MUST_CHECK;
+int rpc_error_print(struct egw_buf *out, int64_t code, struct egw_slice message)
+    EGW_MUST_CHECK;
 
 #endif

@@ -40,7 +40,8 @@ quote_character(const unsigned char *p, const unsigned char *end)
 /* Appends what stands for the byte at `p`, which is not plain; *len gets how many bytes of the
  * text that takes. */
 static int
-quote_special(struct egw_buf *out, const unsigned char *p, const unsigned char *end, size_t *len)
+quote_special(struct egw_buf *out, const unsigned char *p, const unsigned char *end,
+              size_t *len)
 {
   static const char short_names[] = "\"\"\\\\\bb\ff\nn\rr\tt";
   const char *at;

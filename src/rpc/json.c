@@ -4,7 +4,7 @@
 #include <string.h>
 #include "rpc/scan-string.h"
 
-/* --- walking ------------------------------------------------------------------------------ */
+/* --- walking ------------------------------------------------------------------------- */
 
 static const char *
 json_space(const char *p, const char *end)
@@ -147,7 +147,7 @@ egw_json_element(struct egw_slice array, size_t index)
   return (struct egw_slice){ NULL, 0 };
 }
 
-/* --- strings ------------------------------------------------------------------------------ */
+/* --- strings ------------------------------------------------------------------------- */
 
 /* What is left of a string between its quotes. */
 struct json_text {
@@ -227,7 +227,8 @@ json_utf8(unsigned long code, char out[4])
   return 4;
 }
 
-/* The code point of the \uXXXX whose XXXX is at text->p; takes the second half of a pair too. */
+/* The code point of the \uXXXX whose XXXX is at text->p; takes the other
+ * half of a pair too. */
 static unsigned long
 json_code(struct json_text *text)
 {
@@ -249,7 +250,8 @@ json_code(struct json_text *text)
   return 0x10000 + ((unsigned long)(unit - 0xd800) << 10) + (unsigned long)(low - 0xdc00);
 }
 
-/* The next decoded bytes: a run of the text itself, or one escape in `small`. False at the end. */
+/* The next decoded bytes: a run of the text itself, or one escape in `small`. False at
+ * the end. */
 static bool
 json_text_next(struct json_text *text, char small[4], struct egw_slice *run)
 {
@@ -319,7 +321,7 @@ egw_json_equals(struct egw_slice value, const char *text)
   return len == 0;
 }
 
-/* --- numbers ------------------------------------------------------------------------------ */
+/* --- numbers ------------------------------------------------------------------------- */
 
 static int
 json_decimal(struct egw_slice value, uint64_t *out)
@@ -330,7 +332,8 @@ json_decimal(struct egw_slice value, uint64_t *out)
   if (p == end)
     return -1;
   for (; p < end && *p >= '0' && *p <= '9'; p++)
-    if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+    if (__builtin_mul_overflow(n, 10u, &n) ||
+        __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
       return -1;
   if (json_space(p, end) != end)
     return -1;

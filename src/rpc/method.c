@@ -13,7 +13,8 @@
 /* Through a second macro, so that `use` has become its two words. */
 #define ROW(name, class, kind, param, idempotent, changes, cost)                            \
   { name, EGW_CLASS_##class, EGW_BLOCK_##kind, param, idempotent, changes, cost },
-#define METHOD(name, class, kind, param, use, cost) METHOD_ROW(#name, class, kind, param, use, cost)
+#define METHOD(name, class, kind, param, use, cost)                                         \
+  METHOD_ROW(#name, class, kind, param, use, cost)
 #define METHOD_ROW(...) ROW(__VA_ARGS__)
 
 static const struct egw_method_info rows[] = {

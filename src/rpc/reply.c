@@ -6,15 +6,23 @@
 
 #define REPLY_CODE_UNKNOWN (-32000) /* what nodes use for "some error of the server" */
 
-enum reply_member { REPLY_OTHER, REPLY_ID, REPLY_RESULT, REPLY_ERROR, REPLY_METHOD, REPLY_PARAMS };
+enum reply_member {
+  REPLY_OTHER,
+  REPLY_ID,
+  REPLY_RESULT,
+  REPLY_ERROR,
+  REPLY_METHOD,
+  REPLY_PARAMS
+};
 
 static const char *const reply_names[] = { "", "id", "result", "error", "method", "params" };
 
-/* --- feeding -------------------------------------------------------------------------------- */
+/* --- feeding ------------------------------------------------------------------------- */
 
 /* Adds those of the bytes from..to of the message that are in the present piece. */
 static void
-capture_add(struct rpc_capture *c, const struct rpc_reply_parser *p, uint64_t from, uint64_t to)
+capture_add(struct rpc_capture *c, const struct rpc_reply_parser *p, uint64_t from,
+            uint64_t to)
 {
   uint64_t len;
 
@@ -137,7 +145,7 @@ rpc_reply_feed(struct rpc_reply_parser *p, const char *bytes, size_t len, size_t
   return status;
 }
 
-/* --- the id --------------------------------------------------------------------------------- */
+/* --- the id -------------------------------------------------------------------------- */
 
 /* The id as one of our numbers: digits, or a string of them, without leading zeros. */
 static bool
@@ -173,7 +181,7 @@ rpc_reply_early_id(const struct rpc_reply_parser *p, const char *bytes, uint64_t
   return !p->duplicate && reply_id(p, id);
 }
 
-/* --- judging -------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------- */
 
 static struct egw_slice
 reply_slice(const char *bytes, struct rpc_span span)
@@ -310,7 +318,7 @@ rpc_reply_finish(const struct rpc_reply_parser *p, const char *bytes, struct rpc
   }
 }
 
-/* --- errors without an envelope --------------------------------------------------------- */
+/* --- errors without an envelope ------------------------------------------------------ */
 
 /* {"error":"text"}: the text becomes the message. */
 static bool

@@ -19,7 +19,7 @@ typedef const unsigned char *scan_plain_fn(const unsigned char *, const unsigned
 
 static const char scan_literals[3][6] = { "true", "false", "null" };
 
-/* --- what the loop asks of single bytes ------------------------------------------------ */
+/* --- what the loop asks of single bytes ---------------------------------------------- */
 
 SCAN_INLINE bool
 scan_is_space(unsigned char c)
@@ -85,7 +85,7 @@ scan_push(struct scan *s, unsigned depth, bool object)
     s->stack[depth / 64] &= ~bit;
 }
 
-/* --- scalar ------------------------------------------------------------------------------ */
+/* --- scalar -------------------------------------------------------------------------- */
 
 SCAN_INLINE bool
 scan_is_plain(unsigned char c)
@@ -136,7 +136,7 @@ plain_tail(const unsigned char *p, const unsigned char *end)
 #define SCAN_PLAIN plain_scalar
 #include "rpc/scan-loop.h"
 
-/* --- SSE2 -------------------------------------------------------------------------------- */
+/* --- SSE2 ---------------------------------------------------------------------------- */
 
 #if SCAN_X86
 /* As signed numbers both control characters and non-ASCII bytes are below 0x20. */
@@ -169,7 +169,7 @@ plain_sse2(const unsigned char *p, const unsigned char *end)
 #define SCAN_PLAIN plain_sse2
 #include "rpc/scan-loop.h"
 
-/* --- AVX2 -------------------------------------------------------------------------------- */
+/* --- AVX2 ---------------------------------------------------------------------------- */
 
 #define SCAN_AVX2 __attribute__((target("avx2,bmi")))
 
@@ -257,7 +257,7 @@ scalar_there(void)
   return true;
 }
 
-/* --- choice ------------------------------------------------------------------------------ */
+/* --- choice -------------------------------------------------------------------------- */
 
 /* Best first. */
 static const struct scan_flavour {

@@ -43,7 +43,7 @@ typedef void scan_fn(struct scan *scan, enum scan_event event, enum egw_json_kin
 struct scan {
   scan_fn *fn;               /* may be NULL: check only */
   void *arg;
-  uint64_t offset;           /* bytes consumed so far; within the callback: when the piece began */
+  uint64_t offset;           /* bytes consumed so far; in the callback: before this piece */
   uint64_t top_begin;        /* offset of the outermost value */
   enum egw_json_kind top;    /* its kind; EGW_JSON_NONE before it begins */
   const char *why;           /* SCAN_BAD: a constant reason */
@@ -60,7 +60,8 @@ struct scan {
 void scan_init(struct scan *scan, unsigned max_depth, scan_fn *fn, void *arg);
 
 /* Feeds bytes. *used gets how many were consumed: all of them for SCAN_MORE; up to and
- * including the last byte of the value for SCAN_DONE; up to the offending byte for SCAN_BAD. */
+ * including the last byte of the value for SCAN_DONE; up to the offending byte for
+ * SCAN_BAD. */
 enum scan_status scan_feed(struct scan *scan, const char *bytes, size_t len, size_t *used);
 
 /* No more bytes will come: SCAN_DONE if a number at top level just ended, else SCAN_BAD. */

@@ -19,7 +19,8 @@ rnd(unsigned below)
 static void
 test_siphash(void)
 {
-  static const uint64_t key[2] = { UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908) };
+  static const uint64_t key[2] = { UINT64_C(0x0706050403020100),
+                                   UINT64_C(0x0f0e0d0c0b0a0908) };
   unsigned char text[15];
   unsigned i;
 

@@ -91,7 +91,8 @@ test_one(void)
   wheel_stop(&wheel, &p.timer);
   now += 10000;
   wheel_run(&wheel, now);
-  ok(p.count == 1 && wheel.count == 0, "a stopped timer does not fire; stopping twice is harmless");
+  ok(p.count == 1 && wheel.count == 0,
+     "a stopped timer does not fire; stopping twice is harmless");
 }
 
 static void

@@ -37,6 +37,7 @@ unit_tests += \
 	t/unit/base-map.t \
 	t/unit/base-wheel.t \
 	t/unit/base-out.t \
+	t/unit/base-memory.t \
 	t/unit/rpc-scan.t \
 	t/unit/rpc-json.t \
 	t/unit/rpc-envelope.t \
@@ -54,6 +55,10 @@ t_unit_base_wheel_t_SOURCES = t/unit/base-wheel.c
 t_unit_base_wheel_t_LDADD = src/libegw.a $(core_libs)
 t_unit_base_out_t_SOURCES = t/unit/base-out.c
 t_unit_base_out_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_memory_t_SOURCES = t/unit/base-memory.c
+t_unit_base_memory_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_memory_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=free
 t_unit_rpc_scan_t_SOURCES = t/unit/rpc-scan.c t/unit/rpc-data.h
 t_unit_rpc_scan_t_LDADD = src/libegw.a $(core_libs)
 t_unit_rpc_json_t_SOURCES = t/unit/rpc-json.c t/unit/rpc-data.h

@@ -37,6 +37,33 @@ data_exact(const void *bytes, size_t len)
   return copy;
 }
 
+/* JSON in tables is written with ' for ", to be readable: a copy with the real ones. */
+static inline struct egw_slice
+data_quoted(const char *text)
+{
+  size_t len = strlen(text), i;
+  char *copy = data_exact(text, len);
+
+  for (i = 0; i < len; i++)
+    if (copy[i] == '\'')
+      copy[i] = '"';
+  return (struct egw_slice){ copy, len };
+}
+
+/* Whether a slice is `want`, written in the same way; NULL: missing. */
+static inline bool
+data_is(struct egw_slice slice, const char *want)
+{
+  size_t i;
+
+  if (want == NULL || slice.ptr == NULL)
+    return want == NULL && slice.ptr == NULL;
+  for (i = 0; i < slice.len; i++)
+    if (slice.ptr[i] != (want[i] == '\'' ? '"' : want[i]))
+      return false;
+  return want[i] == '\0';
+}
+
 /* The whole file, to be freed; ptr is NULL when it can't be read. */
 static inline struct egw_slice
 data_file(const char *path)

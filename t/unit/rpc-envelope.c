@@ -7,26 +7,12 @@
 
 #define MAX_ITEMS 10u
 
-/* A text in memory of exactly its size; freed by data_free(). */
-static struct egw_slice
-exact(const char *text)
-{
-  return (struct egw_slice){ data_exact(text, strlen(text)), strlen(text) };
-}
-
-static bool
-slice_is(struct egw_slice slice, const char *want)
-{
-  if (want == NULL)
-    return slice.ptr == NULL;
-  return slice.ptr != NULL && slice.len == strlen(want) && memcmp(slice.ptr, want, slice.len) == 0;
-}
-
-/* --- one request --------------------------------------------------------------------------- */
+/* --- one request --------------------------------------------------------------------- */
 
 #define BAD RPC_FAULT_INVALID_REQUEST
 #define PARAMS RPC_FAULT_INVALID_PARAMS
 #define GOOD RPC_FAULT_NONE
+#define WRONG(fault, id, text) { text, fault, id, NULL, NULL }
 
 static const struct {
   const char *text;
@@ -34,64 +20,64 @@ static const struct {
   const char *id, *method, *params; /* NULL: missing; method and params only where GOOD */
 } requests[] = {
   /* ids are kept byte by byte */
-  { "{\"id\":0,\"method\":\"m\",\"params\":[]}", GOOD, "0", "m", "[]" },
-  { "{\"id\":-1,\"method\":\"m\"}", GOOD, "-1", "m", "[]" },
-  { "{\"id\":9007199254740993,\"method\":\"m\"}", GOOD, "9007199254740993", "m", "[]" },
-  { "{\"id\":18446744073709551616,\"method\":\"m\"}", GOOD, "18446744073709551616", "m", "[]" },
-  { "{\"id\":1.5,\"method\":\"m\"}", GOOD, "1.5", "m", "[]" },
-  { "{\"id\":1e2,\"method\":\"m\"}", GOOD, "1e2", "m", "[]" },
-  { "{\"id\":-0,\"method\":\"m\"}", GOOD, "-0", "m", "[]" },
-  { "{\"id\":\"007\",\"method\":\"m\"}", GOOD, "\"007\"", "m", "[]" },
-  { "{\"id\":\"\",\"method\":\"m\"}", GOOD, "\"\"", "m", "[]" },
-  { "{\"id\":\"\\u0041\\n\xc3\xa9\",\"method\":\"m\"}", GOOD, "\"\\u0041\\n\xc3\xa9\"", "m", "[]" },
-  { "{\"id\":null,\"method\":\"m\"}", GOOD, "null", "m", "[]" },
-  { "{\"id\":true,\"method\":\"m\"}", BAD, NULL, NULL, NULL },
-  { "{\"id\":{},\"method\":\"m\"}", BAD, NULL, NULL, NULL },
-  { "{\"id\":[1],\"method\":\"m\"}", BAD, NULL, NULL, NULL },
-  { "{\"method\":\"m\"}", GOOD, NULL, "m", "[]" },
+  { "{'id':0,'method':'m','params':[]}", GOOD, "0", "m", "[]" },
+  { "{'id':-1,'method':'m'}", GOOD, "-1", "m", "[]" },
+  { "{'id':9007199254740993,'method':'m'}", GOOD, "9007199254740993", "m", "[]" },
+  { "{'id':18446744073709551616,'method':'m'}", GOOD, "18446744073709551616", "m", "[]" },
+  { "{'id':1.5,'method':'m'}", GOOD, "1.5", "m", "[]" },
+  { "{'id':1e2,'method':'m'}", GOOD, "1e2", "m", "[]" },
+  { "{'id':-0,'method':'m'}", GOOD, "-0", "m", "[]" },
+  { "{'id':'007','method':'m'}", GOOD, "'007'", "m", "[]" },
+  { "{'id':'','method':'m'}", GOOD, "''", "m", "[]" },
+  { "{'id':'\\u0041\\n\xc3\xa9','method':'m'}", GOOD, "'\\u0041\\n\xc3\xa9'", "m", "[]" },
+  { "{'id':null,'method':'m'}", GOOD, "null", "m", "[]" },
+  WRONG(BAD, NULL, "{'id':true,'method':'m'}"),
+  WRONG(BAD, NULL, "{'id':{},'method':'m'}"),
+  WRONG(BAD, NULL, "{'id':[1],'method':'m'}"),
+  { "{'method':'m'}", GOOD, NULL, "m", "[]" },
   /* params */
-  { "{\"id\":1,\"method\":\"m\",\"params\":null}", GOOD, "1", "m", "[]" },
-  { "{\"id\":1,\"method\":\"m\",\"params\":{}}", GOOD, "1", "m", "{}" },
-  { "{\"id\":1,\"method\":\"m\",\"params\":[{\"topics\":[],\"address\":[ ]},null]}", GOOD, "1", "m",
-    "[{\"topics\":[],\"address\":[ ]},null]" },
-  { "{\"params\" : [ 1 ] , \"id\" : 1 , \"method\" : \"m\"}", GOOD, "1", "m", "[ 1 ]" },
-  { "{\"id\":1,\"method\":\"m\",\"params\":5}", PARAMS, "1", NULL, NULL },
-  { "{\"id\":1,\"method\":\"m\",\"params\":\"x\"}", PARAMS, "1", NULL, NULL },
-  { "{\"id\":1,\"method\":\"m\",\"params\":false}", PARAMS, "1", NULL, NULL },
+  { "{'id':1,'method':'m','params':null}", GOOD, "1", "m", "[]" },
+  { "{'id':1,'method':'m','params':{}}", GOOD, "1", "m", "{}" },
+  { "{'id':1,'method':'m','params':[{'topics':[],'address':[ ]},null]}", GOOD, "1", "m",
+    "[{'topics':[],'address':[ ]},null]" },
+  { "{'params' : [ 1 ] , 'id' : 1 , 'method' : 'm'}", GOOD, "1", "m", "[ 1 ]" },
+  WRONG(PARAMS, "1", "{'id':1,'method':'m','params':5}"),
+  WRONG(PARAMS, "1", "{'id':1,'method':'m','params':'x'}"),
+  WRONG(PARAMS, "1", "{'id':1,'method':'m','params':false}"),
   /* jsonrpc */
-  { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}", GOOD, "1", "m", "[]" },
-  { "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"m\"}", GOOD, "1", "m", "[]" },
-  { "{\"jsonrpc\":\"\\u0032.0\",\"id\":1,\"method\":\"m\"}", GOOD, "1", "m", "[]" },
-  { "{\"jsonrpc\":\"3.0\",\"id\":1,\"method\":\"m\"}", BAD, "1", NULL, NULL },
-  { "{\"jsonrpc\":2.0,\"id\":1,\"method\":\"m\"}", BAD, "1", NULL, NULL },
-  { "{\"jsonrpc\":null,\"id\":1,\"method\":\"m\"}", BAD, "1", NULL, NULL },
+  { "{'jsonrpc':'2.0','id':1,'method':'m'}", GOOD, "1", "m", "[]" },
+  { "{'jsonrpc':'1.0','id':1,'method':'m'}", GOOD, "1", "m", "[]" },
+  { "{'jsonrpc':'\\u0032.0','id':1,'method':'m'}", GOOD, "1", "m", "[]" },
+  WRONG(BAD, "1", "{'jsonrpc':'3.0','id':1,'method':'m'}"),
+  WRONG(BAD, "1", "{'jsonrpc':2.0,'id':1,'method':'m'}"),
+  WRONG(BAD, "1", "{'jsonrpc':null,'id':1,'method':'m'}"),
   /* method */
-  { "{\"id\":7,\"method\":42}", BAD, "7", NULL, NULL },
-  { "{\"id\":7}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":null}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"\"}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"a b\"}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"eth_c\xc3\xa9\"}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"a\\u0000\"}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"a\\\"b\"}", BAD, "7", NULL, NULL },
-  { "{\"id\":7,\"method\":\"foo.get-2_X\"}", GOOD, "7", "foo.get-2_X", "[]" },
-  { "{\"id\":7,\"method\":\"eth_ch\\u0061inId\"}", GOOD, "7", "eth_chainId", "[]" },
+  WRONG(BAD, "7", "{'id':7,'method':42}"),
+  WRONG(BAD, "7", "{'id':7}"),
+  WRONG(BAD, "7", "{'id':7,'method':null}"),
+  WRONG(BAD, "7", "{'id':7,'method':''}"),
+  WRONG(BAD, "7", "{'id':7,'method':'a b'}"),
+  WRONG(BAD, "7", "{'id':7,'method':'eth_c\xc3\xa9'}"),
+  WRONG(BAD, "7", "{'id':7,'method':'a\\u0000'}"),
+  WRONG(BAD, "7", "{'id':7,'method':'a\\'b'}"),
+  { "{'id':7,'method':'foo.get-2_X'}", GOOD, "7", "foo.get-2_X", "[]" },
+  { "{'id':7,'method':'eth_ch\\u0061inId'}", GOOD, "7", "eth_chainId", "[]" },
   /* keys compare decoded, and twice is once too often */
-  { "{\"id\":1,\"m\\u0065thod\":\"m\"}", GOOD, "1", "m", "[]" },
-  { "{\"id\":1,\"method\":\"a\",\"m\\u0065thod\":\"b\"}", BAD, "1", NULL, NULL },
-  { "{\"id\":1,\"method\":\"a\",\"method\":\"a\"}", BAD, "1", NULL, NULL },
-  { "{\"id\":1,\"id\":1,\"method\":\"a\"}", BAD, NULL, NULL, NULL },
-  { "{\"id\":1,\"\\u0069d\":2,\"method\":\"a\"}", BAD, NULL, NULL, NULL },
-  { "{\"id\":1,\"method\":\"a\",\"params\":[],\"params\":[1]}", BAD, "1", NULL, NULL },
-  { "{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}", BAD, "1", NULL, NULL },
-  { "{\"id\":1,\"Method\":\"x\",\"method\":\"m\",\"x\":1,\"x\":2}", GOOD, "1", "m", "[]" },
-  { "{\"x\":{\"id\":3,\"method\":\"no\"},\"id\":1,\"method\":\"m\"}", GOOD, "1", "m", "[]" },
+  { "{'id':1,'m\\u0065thod':'m'}", GOOD, "1", "m", "[]" },
+  WRONG(BAD, "1", "{'id':1,'method':'a','m\\u0065thod':'b'}"),
+  WRONG(BAD, "1", "{'id':1,'method':'a','method':'a'}"),
+  WRONG(BAD, NULL, "{'id':1,'id':1,'method':'a'}"),
+  WRONG(BAD, NULL, "{'id':1,'\\u0069d':2,'method':'a'}"),
+  WRONG(BAD, "1", "{'id':1,'method':'a','params':[],'params':[1]}"),
+  WRONG(BAD, "1", "{'jsonrpc':'2.0','jsonrpc':'2.0','id':1,'method':'a'}"),
+  { "{'id':1,'Method':'x','method':'m','x':1,'x':2}", GOOD, "1", "m", "[]" },
+  { "{'x':{'id':3,'method':'no'},'id':1,'method':'m'}", GOOD, "1", "m", "[]" },
   /* no object */
-  { "[]", BAD, NULL, NULL, NULL },
-  { "1", BAD, NULL, NULL, NULL },
-  { "\"x\"", BAD, NULL, NULL, NULL },
-  { "null", BAD, NULL, NULL, NULL },
-  { "{}", BAD, NULL, NULL, NULL },
+  WRONG(BAD, NULL, "[]"),
+  WRONG(BAD, NULL, "1"),
+  WRONG(BAD, NULL, "'x'"),
+  WRONG(BAD, NULL, "null"),
+  WRONG(BAD, NULL, "{}"),
 };
 
 static void
@@ -103,12 +89,12 @@ test_requests(void)
   bool right;
 
   for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-    text = exact(requests[i].text);
+    text = data_quoted(requests[i].text);
     rpc_request_parse(text, &r);
-    right = r.fault == requests[i].fault && slice_is(r.id, requests[i].id);
+    right = r.fault == requests[i].fault && data_is(r.id, requests[i].id);
     if (requests[i].fault == GOOD)
-      right = right && slice_is(r.method, requests[i].method) &&
-              slice_is(r.params, requests[i].params);
+      right = right && data_is(r.method, requests[i].method) &&
+              data_is(r.params, requests[i].params);
     if (!ok(right, "request %s", requests[i].text))
       printf("#   fault %d, id '%.*s', method '%.*s', params '%.*s'\n", (int)r.fault,
              (int)r.id.len, r.id.ptr != NULL ? r.id.ptr : "", (int)r.method.len,
@@ -142,11 +128,12 @@ test_limits(void)
   ok(r.fault == BAD && r.id.ptr == NULL, "one byte more");
 }
 
-/* --- messages ------------------------------------------------------------------------------ */
+/* --- messages ------------------------------------------------------------------------ */
 
 #define S RPC_SINGLE
 #define B RPC_BATCH
 #define U RPC_UNUSABLE
+#define USELESS(fault, text) { text, U, fault, 0, NULL }
 
 static const struct {
   const char *text;
@@ -156,37 +143,37 @@ static const struct {
   const char *last; /* the single value, or the last element */
 } messages[] = {
   { "{}", S, GOOD, 1, "{}" },
-  { " \n{\"a\":1}\r\n ", S, GOOD, 1, "{\"a\":1}" },
+  { " \n{'a':1}\r\n ", S, GOOD, 1, "{'a':1}" },
   { "1", S, GOOD, 1, "1" },
   { " 12 ", S, GOOD, 1, "12" },
   { "null", S, GOOD, 1, "null" },
-  { "\"x\"", S, GOOD, 1, "\"x\"" },
+  { "'x'", S, GOOD, 1, "'x'" },
   { "[1]", B, GOOD, 1, "1" },
   { "[[]]", B, GOOD, 1, "[]" },
   { "[null,null]", B, GOOD, 2, "null" },
-  { " [ 1 , \"x\",{} ,[ ],true, {\"id\":9} ]\n", B, GOOD, 6, "{\"id\":9}" },
+  { " [ 1 , 'x',{} ,[ ],true, {'id':9} ]\n", B, GOOD, 6, "{'id':9}" },
   { "[0,1,2,3,4,5,6,7,8,9]", B, GOOD, 10, "9" },
-  { "[0,1,2,3,4,5,6,7,8,9,10]", U, RPC_FAULT_BATCH_TOO_LARGE, 0, NULL },
-  { "[0,1,2,3,4,5,6,7,8,9,10,]", U, RPC_FAULT_PARSE, 0, NULL },
+  USELESS(RPC_FAULT_BATCH_TOO_LARGE, "[0,1,2,3,4,5,6,7,8,9,10]"),
+  USELESS(RPC_FAULT_PARSE, "[0,1,2,3,4,5,6,7,8,9,10,]"),
   { "\xef\xbb\xbf{}", S, GOOD, 1, "{}" },
   { "\xef\xbb\xbf [1,{}]", B, GOOD, 2, "{}" },
-  { "[]", U, BAD, 0, NULL },
-  { " [ ] ", U, BAD, 0, NULL },
-  { "", U, RPC_FAULT_PARSE, 0, NULL },
-  { "  \n", U, RPC_FAULT_PARSE, 0, NULL },
-  { "\xef\xbb\xbf", U, RPC_FAULT_PARSE, 0, NULL },
-  { "\xef\xbb\xbf\xef\xbb\xbf{}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{\"a\":1,}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "nul", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{'a':1}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{}{}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{} x", U, RPC_FAULT_PARSE, 0, NULL },
-  { "[1", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{\"method\":\"eth_\xff" "call\"}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{\"params\":[\"\xed\xa0\x80\"]}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "{\"params\":[\"\xc0\xaf\"]}", U, RPC_FAULT_PARSE, 0, NULL },
-  { "[{\"method\":\"sum\"},{\"method\"]", U, RPC_FAULT_PARSE, 0, NULL },
+  USELESS(BAD, "[]"),
+  USELESS(BAD, " [ ] "),
+  USELESS(RPC_FAULT_PARSE, ""),
+  USELESS(RPC_FAULT_PARSE, "  \n"),
+  USELESS(RPC_FAULT_PARSE, "\xef\xbb\xbf"),
+  USELESS(RPC_FAULT_PARSE, "\xef\xbb\xbf\xef\xbb\xbf{}"),
+  USELESS(RPC_FAULT_PARSE, "{"),
+  USELESS(RPC_FAULT_PARSE, "{'a':1,}"),
+  USELESS(RPC_FAULT_PARSE, "nul"),
+  USELESS(RPC_FAULT_PARSE, "{`a`:1}"),
+  USELESS(RPC_FAULT_PARSE, "{}{}"),
+  USELESS(RPC_FAULT_PARSE, "{} x"),
+  USELESS(RPC_FAULT_PARSE, "[1"),
+  USELESS(RPC_FAULT_PARSE, "{'method':'eth_\xff" "call'}"),
+  USELESS(RPC_FAULT_PARSE, "{'params':['\xed\xa0\x80']}"),
+  USELESS(RPC_FAULT_PARSE, "{'params':['\xc0\xaf']}"),
+  USELESS(RPC_FAULT_PARSE, "[{'method':'sum'},{'method']"),
 };
 
 static void
@@ -198,16 +185,17 @@ test_messages(void)
   bool right;
 
   for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-    text = exact(messages[i].text);
+    text = data_quoted(messages[i].text);
     rpc_message_parse(text, MAX_ITEMS, &m);
     right = m.shape == messages[i].shape && m.fault == messages[i].fault;
     if (m.shape == U) {
       right = right && m.why != NULL && m.items == NULL;
     } else {
       last = m.shape == B ? m.items[m.count - 1] : m.single;
-      right = right && m.count == messages[i].count && slice_is(last, messages[i].last);
+      right = right && m.count == messages[i].count && data_is(last, messages[i].last);
     }
-    ok(right, "message %s", messages[i].text);
+    ok(right, "message %zu is %s", i,
+       m.shape == U ? m.why : m.shape == B ? "an array" : "one value");
     rpc_message_free(&m);
     rpc_message_free(&m);
     data_free(text);
@@ -229,7 +217,8 @@ test_deep(size_t levels, enum rpc_shape want)
   memset(text + sizeof(head) - 1 + levels, ']', levels);
   text[len - 1] = '}';
   rpc_message_parse((struct egw_slice){ text, len }, MAX_ITEMS, &m);
-  ok(m.shape == want && (want == S || m.fault == RPC_FAULT_PARSE), "params %zu levels deep: %s",
+  ok(m.shape == want && (want == S || m.fault == RPC_FAULT_PARSE),
+     "params %zu levels deep: %s",
      levels, want == S ? "taken" : "refused");
   rpc_message_free(&m);
   free(text);
@@ -251,14 +240,14 @@ test_many(void)
   is_int(m.count, 5000, "an array of 5000");
   for (i = 0; i < m.count; i++) {
     snprintf(want, sizeof(want), "%zu", i);
-    bad |= !slice_is(m.items[i], want);
+    bad |= !data_is(m.items[i], want);
   }
   is_int(bad, 0, "each element in its place");
   rpc_message_free(&m);
   egw_buf_unref(buf);
 }
 
-/* --- the examples of the specification ------------------------------------------------------ */
+/* --- the examples of the specification ----------------------------------------------- */
 
 /* What the parser alone says of a request, in words of the specification's answers. */
 static void
@@ -299,7 +288,7 @@ expect(struct egw_slice answer, char *out, size_t cap)
     id = egw_json_member(item, "id");
     error = egw_json_member(item, "error");
     code = egw_json_member(error, "code");
-    if (error.ptr == NULL || slice_is(code, "-32601")) /* that one is up to the chain */
+    if (error.ptr == NULL || data_is(code, "-32601")) /* that one is up to the chain */
       len += (size_t)snprintf(out + len, cap - len, "call:%.*s ", (int)id.len, id.ptr);
     else
       len += (size_t)snprintf(out + len, cap - len, "%.*s:%.*s%s", (int)code.len, code.ptr,
@@ -326,7 +315,8 @@ spec_case(unsigned n, const char *got, const char *want)
 static void
 test_spec(void)
 {
-  struct egw_slice file = data_file(data_path("jsonrpc2/spec-examples.txt")), left = file, line;
+  struct egw_slice file = data_file(data_path("jsonrpc2/spec-examples.txt"));
+  struct egw_slice left = file, line;
   char got[512], want[512];
   unsigned n = 0;
   bool open = false;
@@ -357,7 +347,7 @@ test_spec(void)
   data_free(file);
 }
 
-/* --- printing ------------------------------------------------------------------------------ */
+/* --- printing ------------------------------------------------------------------------ */
 
 static void
 test_print(void)
@@ -373,7 +363,8 @@ test_print(void)
            "with the params byte by byte");
   first = egw_buf_slice(buf).len;
   ok(rpc_request_print(buf, 0, EGW_LIT("m"), EGW_LIT("[]")) == 0, "another behind it");
-  is_slice(buf_from(buf, first), "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"m\",\"params\":[]}",
+  is_slice(buf_from(buf, first),
+           "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"m\",\"params\":[]}",
            "with id 0");
   ok(rpc_request_print(buf, 0, EGW_LIT("a\"b"), EGW_LIT("[]")) == -1, "no name of a method");
   egw_buf_unref(buf);

@@ -54,9 +54,11 @@ test_table(void)
     ok(label_fine(info->label) && alone, "%s: a label of its own", info->label);
     ok(strpbrk(info->message, "{}\"\\<>") == NULL && strlen(info->message) < 80,
        "%s: the message is short and plain", info->label);
-    ok(info->help[0] != '\0' && info->help[strlen(info->help) - 1] != '.', "%s: help", info->label);
+    ok(info->help[0] != '\0' && info->help[strlen(info->help) - 1] != '.', "%s: help",
+       info->label);
   }
-  ok(rpc_fault_info((enum rpc_fault)999)->code == -32603, "what is no fault is an internal one");
+  ok(rpc_fault_info((enum rpc_fault)999)->code == -32603,
+     "what is no fault is an internal one");
 }
 
 static void

@@ -12,8 +12,10 @@ test_kind(void)
     const char *text;
     enum egw_json_kind kind;
   } cases[] = {
-    { "null", EGW_JSON_NULL },     { " \t\n\rtrue", EGW_JSON_TRUE }, { "false", EGW_JSON_FALSE },
-    { "-1", EGW_JSON_NUMBER },     { "0", EGW_JSON_NUMBER },         { "\"\"", EGW_JSON_STRING },
+    { "null", EGW_JSON_NULL },     { " \t\n\rtrue", EGW_JSON_TRUE },
+    { "false", EGW_JSON_FALSE },
+    { "-1", EGW_JSON_NUMBER },     { "0", EGW_JSON_NUMBER },
+    { "\"\"", EGW_JSON_STRING },
     { " [ ]", EGW_JSON_ARRAY },    { "{}", EGW_JSON_OBJECT },        { "", EGW_JSON_NONE },
     { "  ", EGW_JSON_NONE },
   };
@@ -28,13 +30,16 @@ test_kind(void)
 static void
 test_walk(void)
 {
-  struct egw_slice object = EGW_LIT(" { \"a\" : [1,{\"a\":2}] ,\"b\\\"}\":\"x]}\\\\\", \"c\":-1.5e3,"
+  struct egw_slice object = EGW_LIT(
+      " { \"a\" : [1,{\"a\":2}] ,\"b\\\"}\":\"x]}\\\\\", \"c\":-1.5e3,"
                                     "\"\\u0061b\":null,\"a\":\"second\",\"d\":{ } }");
-  struct egw_slice array = EGW_LIT("[ 1 ,\"two, three\", [ ] ,{\"k\":[\"]\"]},true]"), key, value;
+  struct egw_slice array = EGW_LIT("[ 1 ,\"two, three\", [ ] ,{\"k\":[\"]\"]},true]");
+  struct egw_slice key, value;
   size_t cursor = 0, n = 0;
 
   is_slice(egw_json_member(object, "a"), "[1,{\"a\":2}]", "the first of two members");
-  is_slice(egw_json_member(object, "b\"}"), "\"x]}\\\\\"", "a key with a quote and a brace in it");
+  is_slice(egw_json_member(object, "b\"}"), "\"x]}\\\\\"",
+           "a key with a quote and a brace in it");
   is_slice(egw_json_member(object, "c"), "-1.5e3", "a number");
   is_slice(egw_json_member(object, "ab"), "null", "a key that is written with an escape");
   is_slice(egw_json_member(object, "d"), "{ }", "the last member");
@@ -51,7 +56,8 @@ test_walk(void)
   while (egw_json_next(object, &cursor, &key, &value))
     n++;
   is_int(n, 6, "an object of six members");
-  ok(!egw_json_next(object, &cursor, &key, &value) && value.ptr == NULL, "the end stays the end");
+  ok(!egw_json_next(object, &cursor, &key, &value) && value.ptr == NULL,
+     "the end stays the end");
   cursor = 0;
   ok(egw_json_next(object, &cursor, &key, &value), "the first member");
   is_slice(key, "\"a\"", "has its raw key");
@@ -79,14 +85,16 @@ test_string(void)
   n = egw_json_string(EGW_LIT("\"\\ud800\""), out, sizeof(out));
   is_bytes(out, n < 0 ? 0 : (size_t)n, "\xef\xbf\xbd", "a lone first half");
   n = egw_json_string(EGW_LIT("\"\\udc00\\ud800\\u0041\""), out, sizeof(out));
-  is_bytes(out, n < 0 ? 0 : (size_t)n, "\xef\xbf\xbd\xef\xbf\xbd" "A", "halves in the wrong order");
+  is_bytes(out, n < 0 ? 0 : (size_t)n, "\xef\xbf\xbd\xef\xbf\xbd" "A",
+           "halves in the wrong order");
   n = egw_json_string(EGW_LIT("\"a\\u0000b\""), out, sizeof(out));
   ok(n == 3 && memcmp(out, "a\0b", 3) == 0, "a NUL");
   is_int(egw_json_string(EGW_LIT("\"four\""), out, 4), 4, "what just fits");
   is_int(egw_json_string(EGW_LIT("\"fives\""), out, 4), -1, "what does not");
   is_int(egw_json_string(EGW_LIT("\"abc\\u20ac\""), out, 5), -1, "an escape that does not");
   is_int(egw_json_string(EGW_LIT("12"), out, sizeof(out)), -1, "a number is no string");
-  is_int(egw_json_string((struct egw_slice){ NULL, 0 }, out, sizeof(out)), -1, "nothing is none");
+  is_int(egw_json_string((struct egw_slice){ NULL, 0 }, out, sizeof(out)), -1,
+         "nothing is none");
   ok(egw_json_equals(EGW_LIT("\"m\\u0065thod\""), "method"), "equal by decoded bytes");
   ok(!egw_json_equals(EGW_LIT("\"method\""), "metho") &&
        !egw_json_equals(EGW_LIT("\"metho\""), "method"),
@@ -134,7 +142,8 @@ test_u64(void)
   for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     value = 7;
     rc = egw_json_u64((struct egw_slice){ cases[i].text, strlen(cases[i].text) }, &value);
-    ok(rc == cases[i].rc && value == (rc == 0 ? cases[i].value : 7), "number '%s'", cases[i].text);
+    ok(rc == cases[i].rc && value == (rc == 0 ? cases[i].value : 7), "number '%s'",
+       cases[i].text);
   }
 }
 
@@ -177,7 +186,8 @@ test_quote(void)
   egw_buf_unref(buf);
 }
 
-/* Walks a text to its last leaf without recursion: a path of containers. Returns the leaves. */
+/* Walks a text to its last leaf without recursion: a path of containers. Returns the
+ * leaves. */
 static unsigned
 walk_all(struct egw_slice top, unsigned *wrong)
 {
@@ -232,7 +242,8 @@ test_recorded(void)
 static void
 test_cut(void)
 {
-  static const char text[] = "{\"a\\u00e9\":[1,{\"b\":\"\\ud83d\\ude00\\\\\"}],\"c\":\"0x12\"}";
+  static const char text[] =
+      "{\"a\\u00e9\":[1,{\"b\":\"\\ud83d\\ude00\\\\\"}],\"c\":\"0x12\"}";
   struct egw_slice slice, key, value;
   size_t len, cursor, n, rounds = 0;
   char out[32], *copy;
@@ -242,7 +253,8 @@ test_cut(void)
     for (n = 0; n <= len; n++) {
       copy = data_exact(text + n, len - n);
       slice = (struct egw_slice){ copy, len - n };
-      for (cursor = 0; rounds < 1000000 && egw_json_next(slice, &cursor, &key, &value); rounds++)
+      cursor = 0;
+      while (rounds++ < 1000000 && egw_json_next(slice, &cursor, &key, &value))
         (void)egw_json_string(value, out, sizeof(out));
       (void)egw_json_member(slice, "c");
       (void)egw_json_u64(slice, &number);

@@ -32,7 +32,8 @@ test_lookup(void)
   }
   is_int(wrong, 0, "%u rows, sorted, each found under its name", method_count());
   is_int(found, 0, "names that are only similar are not found");
-  ok(find("") == NULL && method_find((struct egw_slice){ NULL, 0 }) == NULL, "no name, no row");
+  ok(find("") == NULL && method_find((struct egw_slice){ NULL, 0 }) == NULL,
+     "no name, no row");
   ok(find("eth") == NULL && find("eth_nothing") == NULL, "an unknown method has none");
   memset(name, 'e', sizeof(name));
   ok(method_find((struct egw_slice){ name, sizeof(name) }) == NULL, "nor has a long name");
@@ -73,7 +74,8 @@ test_rules(void)
     switch (row->method_class) {
     case EGW_CLASS_BY_HASH: right = right && row->block_kind == EGW_BLOCK_HASH; break;
     case EGW_CLASS_BY_BLOCK:
-      right = right && (row->block_kind == EGW_BLOCK_NUMBER || row->block_kind == EGW_BLOCK_ID);
+      right = right &&
+              (row->block_kind == EGW_BLOCK_NUMBER || row->block_kind == EGW_BLOCK_ID);
       break;
     case EGW_CLASS_BY_TX: right = right && row->block_kind == EGW_BLOCK_TX_HASH; break;
     case EGW_CLASS_RANGE: right = right && row->block_kind == EGW_BLOCK_FILTER; break;
@@ -110,7 +112,8 @@ test_chosen(void)
     ok(find(changing[i]) != NULL && find(changing[i])->changes_node, "%s changes the node",
        changing[i]);
   for (i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
-    ok(find(harmless[i]) != NULL && !find(harmless[i])->changes_node, "%s does not", harmless[i]);
+    ok(find(harmless[i]) != NULL && !find(harmless[i])->changes_node, "%s does not",
+       harmless[i]);
   is_int(find("eth_accounts")->method_class, EGW_CLASS_HEAD, "eth_accounts is no constant");
   is_int(find("web3_clientVersion")->method_class, EGW_CLASS_HEAD,
          "nor is the version of a node, which may be upgraded");
@@ -118,14 +121,16 @@ test_chosen(void)
   is_int(find("ots_searchTransactionsAfter")->method_class, EGW_CLASS_HEAD,
          "what follows a block changes with the head");
   ok(find("eth_getBalance")->block_param == 1 && find("eth_getStorageAt")->block_param == 2 &&
-       find("eth_getProof")->block_param == 2 && find("eth_getBlockByNumber")->block_param == 0,
+       find("eth_getProof")->block_param == 2 &&
+       find("eth_getBlockByNumber")->block_param == 0,
      "where the block of common methods is");
-  is_bytes(method_class_name(EGW_CLASS_BY_BLOCK), strlen(method_class_name(EGW_CLASS_BY_BLOCK)),
+  is_bytes(method_class_name(EGW_CLASS_BY_BLOCK),
+           strlen(method_class_name(EGW_CLASS_BY_BLOCK)),
            "by-block", "a class has a name");
   ok(strcmp(method_class_name((enum egw_class)77), "unknown") == 0, "what is none has none");
 }
 
-/* --- the list ------------------------------------------------------------------------------ */
+/* --- the list ------------------------------------------------------------------------ */
 
 enum column { COLUMN_NAME, COLUMN_PARAMS, COLUMN_INDEX, COLUMN_KIND, COLUMN_CLASS, COLUMNS };
 
@@ -146,7 +151,8 @@ class_differs(const char *name)
     "ots_searchTransactionsAfter", "ots_searchTransactionsBefore", "erigon_blockNumber",
     "debug_standardTraceBadBlockToFile", "debug_standardTraceBlockToFile", "admin_banPeer",
     "admin_unbanPeer", "anvil_revert", "anvil_snapshot", "reth_forkchoiceUpdated",
-    "reth_newPayload", "eth_fillTransaction", "eth_cancelBundle", "eth_cancelPrivateTransaction",
+    "reth_newPayload", "eth_fillTransaction", "eth_cancelBundle",
+    "eth_cancelPrivateTransaction",
   };
   size_t i;
 
@@ -197,7 +203,8 @@ block_right(const struct egw_method_info *row, struct egw_slice index, struct eg
     return k == EGW_BLOCK_HASH;
   if (has(kind, "hash"))
     return k == EGW_BLOCK_ID;
-  return k == EGW_BLOCK_NUMBER || k == EGW_BLOCK_ID; /* Reth takes more than the specification */
+  /* Reth takes more than the specification */
+  return k == EGW_BLOCK_NUMBER || k == EGW_BLOCK_ID;
 }
 
 static void
@@ -222,10 +229,12 @@ list_row(struct egw_slice line, unsigned *rows)
   (*rows)++;
   row = method_find(column[COLUMN_NAME]);
   right = row != NULL &&
-          (class_differs(row->name) || (class_right(row, column[COLUMN_CLASS], column[COLUMN_KIND]) &&
-                                        block_right(row, column[COLUMN_INDEX], column[COLUMN_KIND])));
+          (class_differs(row->name) ||
+           (class_right(row, column[COLUMN_CLASS], column[COLUMN_KIND]) &&
+            block_right(row, column[COLUMN_INDEX], column[COLUMN_KIND])));
   if (!right)
-    ok(false, "%.*s is as the list says", (int)column[COLUMN_NAME].len, column[COLUMN_NAME].ptr);
+    ok(false, "%.*s is as the list says", (int)column[COLUMN_NAME].len,
+       column[COLUMN_NAME].ptr);
 }
 
 static void

@@ -19,113 +19,101 @@ struct reply_case {
   bool repair;
 };
 
+/* Texts are written with ' for ", which none of them holds. */
+#define GOOD(id, body, text) { text, RESULT, id, body, 0, NULL, NULL, false }
+#define FAULT(code, message, data, repair, before, object, after)                           \
+  { before object after, ERROR, 1, object, code, message, data, repair }
+#define TOLD(body, text) { text, PUSH, 0, body, 0, NULL, NULL, false }
+#define NONE(text) { text, BAD, 0, NULL, 0, NULL, NULL, false }
+
 static const struct reply_case cases[] = {
   /* results, members in any order, any or no version */
-  { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"0x7\"}", RESULT, 1, "\"0x7\"", 0, NULL, NULL, false },
-  { "{\"id\":2,\"result\":\"0x7\"}", RESULT, 2, "\"0x7\"", 0, NULL, NULL, false },
-  { "{\"jsonrpc\":\"1.0\",\"result\":[],\"id\":3}", RESULT, 3, "[]", 0, NULL, NULL, false },
-  { " {\"jsonrpc\":7 , \"result\" : { } , \"id\" : 4 } ", RESULT, 4, "{ }", 0, NULL, NULL, false },
-  { "{\"usage\":{\"n\":1},\"x\":[1,{\"y\":\"}\"}],\"jsonrpc\":\"2.0\",\"id\":5,\"result\":null}", RESULT,
-    5, "null", 0, NULL, NULL, false },
-  { "{\"id\":6,\"result\":{\"a\":50000000000000097500,\"b\":1e400,\"c\":0.1,\"d\":-0,\"e\":1E5}}", RESULT,
-    6, "{\"a\":50000000000000097500,\"b\":1e400,\"c\":0.1,\"d\":-0,\"e\":1E5}", 0, NULL, NULL, false },
-  { "{\"id\":7,\"result\":false}", RESULT, 7, "false", 0, NULL, NULL, false },
-  { "{\"id\":8,\"result\":0}", RESULT, 8, "0", 0, NULL, NULL, false },
-  { "{\"id\":9,\"result\":\"\\ud800\"}", RESULT, 9, "\"\\ud800\"", 0, NULL, NULL, false },
-  { "{\"id\":10,\"result\":\"0x5\",\"error\":null}", RESULT, 10, "\"0x5\"", 0, NULL, NULL, false },
-  { "{\"id\":11,\"error\":null,\"result\":\"0x5\"}", RESULT, 11, "\"0x5\"", 0, NULL, NULL, false },
-  { "{\"id\":12,\"result\":null,\"error\":null}", RESULT, 12, "null", 0, NULL, NULL, false },
-  { "{\"\\u0069\\u0064\":13,\"\\u0072\\u0065\\u0073\\u0075\\u006c\\u0074\":1}", RESULT, 13, "1", 0, NULL,
-    NULL, false },
-  { "{\"id\":14,\"result\":1,\"method\":\"m\",\"method\":\"m\"}", RESULT, 14, "1", 0, NULL, NULL, false },
-  { "{\"a key that is longer than any that is known, by far\":1,\"id\":15,\"result\":1}", RESULT, 15,
-    "1", 0, NULL, NULL, false },
+  GOOD(1, "'0x7'", "{'jsonrpc':'2.0','id':1,'result':'0x7'}"),
+  GOOD(2, "'0x7'", "{'id':2,'result':'0x7'}"),
+  GOOD(3, "[]", "{'jsonrpc':'1.0','result':[],'id':3}"),
+  GOOD(4, "{ }", " {'jsonrpc':7 , 'result' : { } , 'id' : 4 } "),
+  GOOD(5, "null", "{'usage':{'n':1},'x':[1,{'y':'}'}],'jsonrpc':'2.0','id':5,'result':null}"),
+  GOOD(6, "{'a':50000000000000097500,'b':1e400,'c':0.1,'d':-0,'e':1E5}",
+       "{'id':6,'result':{'a':50000000000000097500,'b':1e400,'c':0.1,'d':-0,'e':1E5}}"),
+  GOOD(7, "false", "{'id':7,'result':false}"),
+  GOOD(8, "0", "{'id':8,'result':0}"),
+  GOOD(9, "'\\ud800'", "{'id':9,'result':'\\ud800'}"),
+  GOOD(10, "'0x5'", "{'id':10,'result':'0x5','error':null}"),
+  GOOD(11, "'0x5'", "{'id':11,'error':null,'result':'0x5'}"),
+  GOOD(12, "null", "{'id':12,'result':null,'error':null}"),
+  GOOD(13, "1", "{'\\u0069\\u0064':13,'\\u0072\\u0065\\u0073\\u0075\\u006c\\u0074':1}"),
+  GOOD(14, "1", "{'id':14,'result':1,'method':'m','method':'m'}"),
+  GOOD(15, "1",
+       "{'a key that is longer than any that is known, by far':1,'id':15,'result':1}"),
   /* ids */
-  { "{\"id\":\"5\",\"result\":1}", RESULT, 5, "1", 0, NULL, NULL, false },
-  { "{\"id\":\"\\u0035\",\"result\":1}", RESULT, 5, "1", 0, NULL, NULL, false },
-  { "{\"id\":0,\"result\":1}", RESULT, 0, "1", 0, NULL, NULL, false },
-  { "{\"id\":18446744073709551615,\"result\":1}", RESULT, UINT64_MAX, "1", 0, NULL, NULL, false },
-  { "{\"id\":18446744073709551616,\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":-1,\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1.0,\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":\"05\",\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":\"\",\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":\"x\",\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":null,\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":[1],\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":{\"id\":1},\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":\"00000000000000000000000000000000000000000000000000000000001\",\"result\":1}", BAD, 0, NULL,
-    0, NULL, NULL, false },
-  { "{\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
+  GOOD(5, "1", "{'id':'5','result':1}"),
+  GOOD(5, "1", "{'id':'\\u0035','result':1}"),
+  GOOD(0, "1", "{'id':0,'result':1}"),
+  GOOD(UINT64_MAX, "1", "{'id':18446744073709551615,'result':1}"),
+  NONE("{'id':18446744073709551616,'result':1}"),
+  NONE("{'id':-1,'result':1}"),
+  NONE("{'id':1.0,'result':1}"),
+  NONE("{'id':'05','result':1}"),
+  NONE("{'id':'','result':1}"),
+  NONE("{'id':'x','result':1}"),
+  NONE("{'id':null,'result':1}"),
+  NONE("{'id':[1],'result':1}"),
+  NONE("{'id':{'id':1},'result':1}"),
+  NONE("{'id':'00000000000000000000000000000000000000000000000000000000001','result':1}"),
+  NONE("{'result':1}"),
   /* errors */
-  { "{\"id\":1,\"error\":{\"code\":3,\"message\":\"execution reverted: nope\",\"data\":\"0x08c3\"}}", ERROR,
-    1, "{\"code\":3,\"message\":\"execution reverted: nope\",\"data\":\"0x08c3\"}", 3,
-    "\"execution reverted: nope\"", "\"0x08c3\"", false },
-  { "{\"id\":1,\"result\":null,\"error\":{\"code\":-32000,\"message\":\"m\",\"data\":\"0x1\"}}", ERROR, 1,
-    "{\"code\":-32000,\"message\":\"m\",\"data\":\"0x1\"}", -32000, "\"m\"", "\"0x1\"", false },
-  { "{\"id\":1,\"error\":{\"message\":\"m\",\"code\":-1,\"data\":[1e400]},\"result\":null}", ERROR, 1,
-    "{\"message\":\"m\",\"code\":-1,\"data\":[1e400]}", -1, "\"m\"", "[1e400]", false },
-  { "{\"id\":1,\"error\":{\"code\":\"-32005\",\"message\":\"m\"}}", ERROR, 1,
-    "{\"code\":\"-32005\",\"message\":\"m\"}", -32005, "\"m\"", NULL, true },
-  { "{\"id\":1,\"error\":{\"code\":-32000.0,\"message\":\"m\"}}", ERROR, 1,
-    "{\"code\":-32000.0,\"message\":\"m\"}", -32000, "\"m\"", NULL, true },
-  { "{\"id\":1,\"error\":{\"code\":99999999999999999999,\"message\":\"m\"}}", ERROR, 1,
-    "{\"code\":99999999999999999999,\"message\":\"m\"}", -32000, "\"m\"", NULL, true },
-  { "{\"id\":1,\"error\":{\"message\":\"m\"}}", ERROR, 1, "{\"message\":\"m\"}", -32000, "\"m\"", NULL,
-    true },
-  { "{\"id\":1,\"error\":{\"code\":5}}", ERROR, 1, "{\"code\":5}", 5, NULL, NULL, true },
-  { "{\"id\":1,\"error\":{\"code\":5,\"message\":null}}", ERROR, 1, "{\"code\":5,\"message\":null}", 5, NULL,
-    NULL, true },
-  { "{\"id\":1,\"error\":{\"code\":5,\"message\":{\"x\":1}}}", ERROR, 1,
-    "{\"code\":5,\"message\":{\"x\":1}}", 5, NULL, NULL, true },
-  { "{\"id\":1,\"error\":{}}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"error\":{\"data\":1}}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"error\":\"text\"}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"error\":null}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"error\":[]}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":null,\"error\":{\"code\":-32000,\"message\":\"m\"}}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"error\":{\"code\":-32000,\"message\":\"m\"}}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":1,\"error\":{\"code\":-32000,\"message\":\"m\"}}", BAD, 0, NULL, 0, NULL, NULL,
-    false },
-  { "{\"id\":1,\"result\":false,\"error\":{\"code\":-32000,\"message\":\"m\"}}", BAD, 0, NULL, 0, NULL, NULL,
-    false },
+  FAULT(3, "'execution reverted: nope'", "'0x08c3'", false, "{'id':1,'error':",
+        "{'code':3,'message':'execution reverted: nope','data':'0x08c3'}", "}"),
+  FAULT(-32000, "'m'", "'0x1'", false, "{'id':1,'result':null,'error':",
+        "{'code':-32000,'message':'m','data':'0x1'}", "}"),
+  FAULT(-1, "'m'", "[1e400]", false, "{'id':1,'error':",
+        "{'message':'m','code':-1,'data':[1e400]}", ",'result':null}"),
+  FAULT(-32005, "'m'", NULL, true, "{'id':1,'error':", "{'code':'-32005','message':'m'}", "}"),
+  FAULT(-32000, "'m'", NULL, true, "{'id':1,'error':", "{'code':-32000.0,'message':'m'}", "}"),
+  FAULT(-32000, "'m'", NULL, true, "{'id':1,'error':",
+        "{'code':99999999999999999999,'message':'m'}", "}"),
+  FAULT(-32000, "'m'", NULL, true, "{'id':1,'error':", "{'message':'m'}", "}"),
+  FAULT(5, NULL, NULL, true, "{'id':1,'error':", "{'code':5}", "}"),
+  FAULT(5, NULL, NULL, true, "{'id':1,'error':", "{'code':5,'message':null}", "}"),
+  FAULT(5, NULL, NULL, true, "{'id':1,'error':", "{'code':5,'message':{'x':1}}", "}"),
+  NONE("{'id':1,'error':{}}"),
+  NONE("{'id':1,'error':{'data':1}}"),
+  NONE("{'id':1,'error':'text'}"),
+  NONE("{'id':1,'error':null}"),
+  NONE("{'id':1,'error':[]}"),
+  NONE("{'id':null,'error':{'code':-32000,'message':'m'}}"),
+  NONE("{'error':{'code':-32000,'message':'m'}}"),
+  NONE("{'id':1,'result':1,'error':{'code':-32000,'message':'m'}}"),
+  NONE("{'id':1,'result':false,'error':{'code':-32000,'message':'m'}}"),
   /* duplicates */
-  { "{\"id\":1,\"id\":2,\"result\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":1,\"result\":2}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":1,\"r\\u0065sult\":2}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":null,\"error\":null,\"error\":{\"code\":1,\"message\":\"m\"}}", BAD, 0, NULL, 0, NULL,
-    NULL, false },
+  NONE("{'id':1,'id':2,'result':1}"),
+  NONE("{'id':1,'result':1,'result':2}"),
+  NONE("{'id':1,'result':1,'r\\u0065sult':2}"),
+  NONE("{'id':1,'result':null,'error':null,'error':{'code':1,'message':'m'}}"),
   /* notifications */
-  { "{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":{\"subscription\":\"0x1\",\"result\":{}}}",
-    PUSH, 0, "{\"subscription\":\"0x1\",\"result\":{}}", 0, NULL, NULL, false },
-  { "{\"method\":\"m\",\"id\":null}", PUSH, 0, NULL, 0, NULL, NULL, false },
-  { "{\"method\":\"m\",\"id\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"method\":1}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"method\":\"m\",\"method\":\"n\"}", BAD, 0, NULL, 0, NULL, NULL, false },
+  TOLD("{'subscription':'0x1','result':{}}",
+       "{'jsonrpc':'2.0','method':'eth_subscription',"
+       "'params':{'subscription':'0x1','result':{}}}"),
+  TOLD(NULL, "{'method':'m','id':null}"),
+  NONE("{'method':'m','id':1}"),
+  NONE("{'method':1}"),
+  NONE("{'method':'m','method':'n'}"),
   /* no envelope */
-  { "{}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "[{\"id\":1,\"result\":1}]", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "[]", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "null", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "\"str\"", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "12", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "<html>", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "invalid host specified", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"jsonrpc\":\"2.0\",\"id\":1,\"resu", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":\"\\u12\"}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":\"\\x\"}", BAD, 0, NULL, 0, NULL, NULL, false },
-  { "{\"id\":1,\"result\":01}", BAD, 0, NULL, 0, NULL, NULL, false },
+  NONE("{}"),
+  NONE("[{'id':1,'result':1}]"),
+  NONE("[]"),
+  NONE("null"),
+  NONE("'str'"),
+  NONE("12"),
+  NONE("<html>"),
+  NONE("invalid host specified"),
+  NONE(""),
+  NONE("{'jsonrpc':'2.0','id':1,'resu"),
+  NONE("{'id':1,'result':'\\u12'}"),
+  NONE("{'id':1,'result':'\\x'}"),
+  NONE("{'id':1,'result':01}"),
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
-
-static bool
-slice_is(struct egw_slice slice, const char *want)
-{
-  if (want == NULL)
-    return slice.ptr == NULL;
-  return slice.ptr != NULL && slice.len == strlen(want) && memcmp(slice.ptr, want, slice.len) == 0;
-}
 
 static bool
 reply_right(const struct rpc_reply *r, const struct reply_case *c)
@@ -135,9 +123,10 @@ reply_right(const struct rpc_reply *r, const struct reply_case *c)
   if (r->kind == BAD)
     return true;
   if (r->kind == PUSH)
-    return slice_is(r->body, c->body) && r->method.ptr != NULL && !r->has_id;
-  return r->has_id && r->id == c->id && slice_is(r->body, c->body) && r->code == c->code &&
-         slice_is(r->message, c->message) && slice_is(r->data, c->data) && r->repair == c->repair;
+    return data_is(r->body, c->body) && r->method.ptr != NULL && !r->has_id;
+  return r->has_id && r->id == c->id && data_is(r->body, c->body) && r->code == c->code &&
+         data_is(r->message, c->message) && data_is(r->data, c->data) &&
+         r->repair == c->repair;
 }
 
 /* Feeds the text up to `cut`, then the rest, as one growing buffer that moves in between. */
@@ -157,7 +146,8 @@ feed_growing(struct egw_slice text, size_t cut, struct rpc_reply *out)
   rpc_reply_finish(&p, text.ptr, out);
 }
 
-/* Feeds pieces of `step` bytes, each alone in memory. Compares what is known without the text. */
+/* Feeds pieces of `step` bytes, each alone in memory. Compares what is known without the
+ * text. */
 static bool
 feed_alone(struct egw_slice text, size_t step, const struct reply_case *c)
 {
@@ -197,16 +187,15 @@ test_cases(void)
   bool right;
 
   for (i = 0; i < CASES; i++) {
-    text.len = strlen(cases[i].text);
-    text.ptr = data_exact(cases[i].text, text.len);
+    text = data_quoted(cases[i].text);
     for (cut = 0, right = true; cut <= text.len && right; cut++) {
       feed_growing(text, cut, &r);
       right = reply_right(&r, &cases[i]);
     }
     ok(right, "cut in two: %s", cases[i].text);
     if (!right)
-      printf("#   cut at %zu: kind %d, id %d, code %d, why %s\n", cut - 1, (int)r.kind, (int)r.id,
-             (int)r.code, r.why != NULL ? r.why : "");
+      printf("#   cut at %zu: kind %d, id %d, code %d, why %s\n", cut - 1, (int)r.kind,
+             (int)r.id, (int)r.code, r.why != NULL ? r.why : "");
     for (cut = 1, right = true; cut <= text.len && right; cut++)
       right = feed_alone(text, cut, &cases[i]);
     ok(right, "pieces alone: %s", cases[i].text);
@@ -220,6 +209,7 @@ test_truncated(void)
 {
   struct rpc_reply_parser p;
   struct rpc_reply r;
+  struct egw_slice text;
   size_t i, len, used;
   unsigned usable = 0, tried = 0;
   char *copy;
@@ -227,11 +217,10 @@ test_truncated(void)
   for (i = 0; i < CASES; i++) {
     if (cases[i].kind == BAD)
       continue;
-    for (len = strlen(cases[i].text); len > 0; len--)
-      if (cases[i].text[len - 1] == '}')
-        break;
+    text = data_quoted(cases[i].text);
+    for (len = text.len; len > 0 && text.ptr[len - 1] != '}'; len--) {}
     while (len-- > 0) {
-      copy = data_exact(cases[i].text, len);
+      copy = data_exact(text.ptr, len);
       rpc_reply_begin(&p);
       rpc_reply_feed(&p, copy, len, 0, &used);
       rpc_reply_finish(&p, copy, &r);
@@ -239,6 +228,7 @@ test_truncated(void)
       tried++;
       free(copy);
     }
+    data_free(text);
   }
   ok(usable == 0 && tried > 1000, "%u truncated messages: none is of use", tried);
 }
@@ -277,14 +267,16 @@ test_behind(void)
   size_t used;
 
   rpc_reply_begin(&p);
-  is_int(rpc_reply_feed(&p, text, sizeof(text) - 1, 0, &used), SCAN_DONE, "two messages in a row");
+  is_int(rpc_reply_feed(&p, text, sizeof(text) - 1, 0, &used), SCAN_DONE,
+         "two messages in a row");
   is_int(used, 19, "the first ends at its brace");
   rpc_reply_finish(&p, text, &r);
   ok(r.kind == RESULT && r.id == 1, "it is of use");
   rpc_reply_begin(&p);
-  is_int(rpc_reply_feed(&p, text + used, sizeof(text) - 1 - used, 0, &used), SCAN_DONE, "so is");
+  is_int(rpc_reply_feed(&p, text + used, sizeof(text) - 1 - used, 0, &used), SCAN_DONE,
+         "so is");
   rpc_reply_finish(&p, text + 19, &r);
-  ok(r.kind == RESULT && r.id == 2 && slice_is(r.body, "3"), "the second");
+  ok(r.kind == RESULT && r.id == 2 && data_is(r.body, "3"), "the second");
 }
 
 static void
@@ -305,6 +297,7 @@ test_depth(void)
   }
 }
 
+#define NOT(text) { text, false, 0, NULL, false }
 static const struct {
   const char *text;
   bool error;
@@ -312,27 +305,27 @@ static const struct {
   const char *message;
   bool repair;
 } loose[] = {
-  { "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32005,\"message\":\"m\"}}", true, -32005, "\"m\"", false },
-  { "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,\"message\":\"m\"}}", true, -32000, "\"m\"",
+  { "{'jsonrpc':'2.0','error':{'code':-32005,'message':'m'}}", true, -32005, "'m'", false },
+  { "{'jsonrpc':'2.0','id':null,'error':{'code':-32000,'message':'m'}}", true, -32000, "'m'",
     false },
-  { " {\"code\":-32005,\"message\":\"m\",\"data\":1} \n", true, -32005, "\"m\"", false },
-  { "{\"error\":\"text\"}", true, -32000, "\"text\"", true },
-  { "{\"id\":null,\"result\":null,\"error\":{\"message\":\"m\"}}", true, -32000, "\"m\"", true },
-  { "{\"error\":{}}", false, 0, NULL, false },
-  { "{\"error\":null}", false, 0, NULL, false },
-  { "{\"error\":5}", false, 0, NULL, false },
-  { "{\"code\":1}", false, 0, NULL, false },
-  { "{\"message\":\"m\"}", false, 0, NULL, false },
-  { "{\"code\":\"1\",\"message\":\"m\"}", false, 0, NULL, false },
-  { "{\"result\":1,\"error\":{\"code\":1,\"message\":\"m\"}}", false, 0, NULL, false },
-  { "{\"error\":\"a\",\"error\":\"b\"}", false, 0, NULL, false },
-  { "{}", false, 0, NULL, false },
-  { "[{\"error\":\"text\"}]", false, 0, NULL, false },
-  { "\"text\"", false, 0, NULL, false },
-  { "null", false, 0, NULL, false },
-  { "", false, 0, NULL, false },
-  { "{\"error\":\"text\"} trailing", false, 0, NULL, false },
-  { "<html>", false, 0, NULL, false },
+  { " {'code':-32005,'message':'m','data':1} \n", true, -32005, "'m'", false },
+  { "{'error':'text'}", true, -32000, "'text'", true },
+  { "{'id':null,'result':null,'error':{'message':'m'}}", true, -32000, "'m'", true },
+  NOT("{'error':{}}"),
+  NOT("{'error':null}"),
+  NOT("{'error':5}"),
+  NOT("{'code':1}"),
+  NOT("{'message':'m'}"),
+  NOT("{'code':'1','message':'m'}"),
+  NOT("{'result':1,'error':{'code':1,'message':'m'}}"),
+  NOT("{'error':'a','error':'b'}"),
+  NOT("{}"),
+  NOT("[{'error':'text'}]"),
+  NOT("'text'"),
+  NOT("null"),
+  NOT(""),
+  NOT("{'error':'text'} trailing"),
+  NOT("<html>"),
 };
 
 static void
@@ -344,12 +337,11 @@ test_loose(void)
   size_t i;
 
   for (i = 0; i < sizeof(loose) / sizeof(loose[0]); i++) {
-    text.len = strlen(loose[i].text);
-    text.ptr = data_exact(loose[i].text, text.len);
+    text = data_quoted(loose[i].text);
     error = rpc_reply_loose_error(text, &r);
     ok(error == loose[i].error &&
          (!error || (r.kind == ERROR && r.code == loose[i].code && !r.has_id &&
-                     slice_is(r.message, loose[i].message) && r.repair == loose[i].repair)),
+                     data_is(r.message, loose[i].message) && r.repair == loose[i].repair)),
        "loose: %s", loose[i].text);
     data_free(text);
   }

@@ -18,7 +18,7 @@ rnd(unsigned below)
   return (unsigned)((seed >> 33) % below);
 }
 
-/* --- all that a scan says, in a form that can be compared ---------------------------------- */
+/* --- all that a scan says, in a form that can be compared ---------------------------- */
 
 struct outcome {
   enum scan_status status;
@@ -101,7 +101,7 @@ all_agree(struct egw_slice text, struct outcome *first)
   return same;
 }
 
-/* --- JSONTestSuite ------------------------------------------------------------------------- */
+/* --- JSONTestSuite ------------------------------------------------------------------- */
 
 /* What RFC 8259 leaves open and this scanner takes: any number, escapes that are well formed,
  * 500 levels. Refused is all else: bytes that are not UTF-8, other encodings, a byte order
@@ -168,7 +168,7 @@ test_suite(void)
   is_int(count[2], 35, "JSONTestSuite: i_ files as decided");
 }
 
-/* --- small texts --------------------------------------------------------------------------- */
+/* --- small texts --------------------------------------------------------------------- */
 
 static const struct {
   const char *text;
@@ -178,25 +178,30 @@ static const struct {
   { "123456789012345678901234567890", true }, { " [ ] ", true }, { "{ }", true },
   { "[1,2.0,-3e-1,0,\"\"]", true }, { "{\"a\":1,\"b\":[true,false,null]}", true },
   { "{\"\\u0061\\n\\\"\\\\\\/\":\"\\ud800\\uDC00 \\ud800\"}", true },
-  { "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"", true }, { "{\"a\" : { \"b\" : [ { } , [ ] ] } }", true },
+  { "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"", true },
+  { "{\"a\" : { \"b\" : [ { } , [ ] ] } }", true },
   { "\t\r\n \"x\" \t\r\n", true }, { "true", true }, { "null ", true },
   { "[\"0123456789012345678901234567890123456789\\t\",\"0x\"]", true },
   { "[[[[1]],[]],{\"k\":{}}]", true }, { "{\"a\":\"b\",\"a\":\"c\"}", true },
   { "\"\x7f\"", true },
-  { "", false }, { " ", false }, { "-", false }, { "+1", false }, { "01", false }, { "1.", false },
+  { "", false }, { " ", false }, { "-", false }, { "+1", false }, { "01", false },
+  { "1.", false },
   { "1.e1", false }, { "1e", false }, { "1e+", false }, { ".5", false }, { "--1", false },
   { "1 2", false }, { "[1 2]", false }, { "[1,]", false }, { "[,1]", false }, { "[", false },
-  { "]", false }, { "[}", false }, { "{]", false }, { "{\"a\"}", false }, { "{\"a\":}", false },
+  { "]", false }, { "[}", false }, { "{]", false }, { "{\"a\"}", false },
+  { "{\"a\":}", false },
   { "{\"a\":1,}", false }, { "{,}", false }, { "{1:2}", false }, { "{\"a\" 1}", false },
   { "{\"a\":1 \"b\":2}", false }, { "{\"a\"::1}", false }, { "tru", false }, { "truE", false },
   { "nulll", false }, { "True", false }, { "'a'", false }, { "\"a", false }, { "\"\\", false },
-  { "\"\\x\"", false }, { "\"\\u12\"", false }, { "\"\\u12g4\"", false }, { "\"\x01\"", false },
+  { "\"\\x\"", false }, { "\"\\u12\"", false }, { "\"\\u12g4\"", false },
+  { "\"\x01\"", false },
   { "\"\x1f\"", false }, { "\"\n\"", false }, { "\"\xff\"", false }, { "\"\xc3\"", false },
   { "\"\xc0\xaf\"", false }, { "\"\xed\xa0\x80\"", false }, { "\"\xe0\x80\x80\"", false },
   { "\"\xf4\x90\x80\x80\"", false }, { "\"\xf5\x80\x80\x80\"", false }, { "\"\x80\"", false },
   { "\"\xe2\x82\"", false }, { "{}x", false }, { "{} {}", false }, { "\xef\xbb\xbf{}", false },
   { "[\x0c]", false }, { "[1]\x0b", false }, { "/**/1", false }, { "NaN", false },
-  { "[\"a\",\n\"\xc3(\"]", false }, { "{\"a\":1}}", false }, { "[1]]", false }, { "\\u0031", false },
+  { "[\"a\",\n\"\xc3(\"]", false }, { "{\"a\":1}}", false }, { "[1]]", false },
+  { "\\u0031", false },
 };
 #define SMALL (sizeof(small) / sizeof(small[0]))
 
@@ -261,7 +266,7 @@ test_cuts(void)
   ok(wrong == 0 && cuts > 10000, "%u cuts change nothing (%u do)", cuts, wrong);
 }
 
-/* --- UTF-8 --------------------------------------------------------------------------------- */
+/* --- UTF-8 --------------------------------------------------------------------------- */
 
 /* RFC 3629 by value, not by ranges of bytes: decode, then ask what the number may be. */
 static bool
@@ -315,7 +320,7 @@ test_utf8(void)
   ok(wrong == 0 && good > 100, "%u sequences of bytes: %u are UTF-8", all, good);
 }
 
-/* --- random and recorded texts ------------------------------------------------------------- */
+/* --- random and recorded texts ------------------------------------------------------- */
 
 /* Appends a random value; no recursion: `room` levels are kept as a string of closers. */
 static size_t
@@ -417,7 +422,7 @@ test_recorded(const char *name)
   data_free(file);
 }
 
-/* --- depth, events, ends ------------------------------------------------------------------- */
+/* --- depth, events, ends ------------------------------------------------------------- */
 
 static bool
 depth_valid(const char *open, const char *close, size_t n, unsigned max)
@@ -443,7 +448,8 @@ test_depth(void)
   struct outcome o;
   char *text;
 
-  ok(depth_valid("[", "]", 128, 128) && !depth_valid("[", "]", 129, 128), "arrays: 128 and 129 of 128");
+  ok(depth_valid("[", "]", 128, 128) && !depth_valid("[", "]", 129, 128),
+     "arrays: 128 and 129 of 128");
   ok(depth_valid("[", "]", 512, 9999) && !depth_valid("[", "]", 513, 9999), "at most 512");
   ok(depth_valid("[", "]", 1, 1) && !depth_valid("[", "]", 2, 1), "1 and 2 of 1");
   ok(depth_valid("[", "]", 1, 0), "0 means 1");
@@ -491,7 +497,8 @@ test_events(void)
   struct scan scan;
   size_t used;
 
-  is_int(run_log(" {\"a\":1,\"b\":{\"c\":[]}, \"d\":\"x\"}tail", &log, &scan, &used), SCAN_DONE,
+  is_int(run_log(" {\"a\":1,\"b\":{\"c\":[]}, \"d\":\"x\"}tail", &log, &scan, &used),
+         SCAN_DONE,
          "an object with something behind it");
   is_bytes(log.text, log.len,
            "k5:2-5 b4:6-0 e4:6-7 k5:8-11 b7:12-0 e7:12-20 k5:22-25 b5:26-0 e5:26-29 ",
@@ -499,13 +506,15 @@ test_events(void)
   is_int(used, 30, "it ends at its brace");
   is_int(scan_feed(&scan, "more", 4, &used), SCAN_DONE, "nothing more is taken");
   is_int(used, 0, "not a byte");
-  ok(scan.top == EGW_JSON_OBJECT && scan.top_begin == 1 && scan.offset == 30, "its place is known");
+  ok(scan.top == EGW_JSON_OBJECT && scan.top_begin == 1 && scan.offset == 30,
+     "its place is known");
   log = (struct event_log){ .len = 0 };
   run_log("[null, [1,2] ,-5]", &log, &scan, &used);
   is_bytes(log.text, log.len, "b1:1-0 e1:1-5 b6:7-0 e6:7-12 b4:14-0 e4:14-16 ",
            "elements of the outermost array");
   log = (struct event_log){ .stop_at = 2 };
-  is_int(run_log("{\"a\":1,\"b\":2}", &log, &scan, &used), SCAN_BAD, "the callback can stop it");
+  is_int(run_log("{\"a\":1,\"b\":2}", &log, &scan, &used), SCAN_BAD,
+         "the callback can stop it");
   ok(log.seen == 2 && used == 5 && scan.why != NULL, "at once");
   is_int(scan_feed(&scan, "1", 1, &used), SCAN_BAD, "and it stays stopped");
 }
