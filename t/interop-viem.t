@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""viem through the gateway: HTTP without and with batching, WebSocket, IPC."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+
+# pylint: disable=wrong-import-position
+import shutil
+
+import interop
+
+interop.main(["node", interop.script("viem.mjs")],
+             None if shutil.which("node") and interop.node_package("viem")
+             else "viem is not installed",
+             sure=("chain id", "full block by number", "logs", "call", "many at once",
+                   "send raw transaction and receipt", "new block and event"))
