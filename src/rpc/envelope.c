@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/checked.h"
 #include "rpc/envelope.h"
+#include "rpc/key.h"
 #include "rpc/scan-string.h"
 
 /* --- one message --------------------------------------------------------------------- */
@@ -125,32 +126,22 @@ rpc_message_free(struct rpc_message *message)
 /* --- one request --------------------------------------------------------------------- */
 
 enum request_member {
-  REQUEST_OTHER,
   REQUEST_JSONRPC,
   REQUEST_ID,
   REQUEST_METHOD,
-  REQUEST_PARAMS
+  REQUEST_PARAMS,
+  REQUEST_OTHER /* last: what no name matches */
 };
+
+static const char *const request_names[] = { "jsonrpc", "id", "method", "params" };
 
 struct request_scan {
   const char *base;
   enum request_member member;     /* whose value comes */
   unsigned seen, twice;           /* bit of each member that had a value; that had two */
-  struct egw_slice value[REQUEST_PARAMS + 1];
-  enum egw_json_kind kind[REQUEST_PARAMS + 1];
+  struct egw_slice value[REQUEST_OTHER];
+  enum egw_json_kind kind[REQUEST_OTHER];
 };
-
-static enum request_member
-request_member(struct egw_slice key)
-{
-  static const char *const names[] = { "", "jsonrpc", "id", "method", "params" };
-  unsigned i;
-
-  for (i = REQUEST_JSONRPC; i <= REQUEST_PARAMS; i++)
-    if (egw_json_equals(key, names[i]))
-      return (enum request_member)i;
-  return REQUEST_OTHER;
-}
 
 static void
 request_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, uint64_t from,
@@ -162,7 +153,7 @@ request_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind,
   if (scan->top != EGW_JSON_OBJECT)
     return;
   if (event == SCAN_KEY) {
-    r->member = request_member(slice);
+    r->member = (enum request_member)rpc_key_find(slice, request_names, REQUEST_OTHER);
   } else if (event == SCAN_VALUE_END && r->member != REQUEST_OTHER) {
     if (r->seen & 1u << r->member) {
       r->twice |= 1u << r->member;
@@ -249,6 +240,7 @@ rpc_request_parse(struct egw_slice text, struct rpc_request *out)
 
   memset(&r, 0, sizeof(r));
   r.base = text.ptr;
+  r.member = REQUEST_OTHER;
   out->fault = RPC_FAULT_INVALID_REQUEST;
   out->id = out->method = (struct egw_slice){ NULL, 0 };
   out->params = EGW_LIT("[]");

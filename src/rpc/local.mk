@@ -8,6 +8,7 @@ src_libegw_a_SOURCES += \
 	src/rpc/error.h \
 	src/rpc/json-quote.c \
 	src/rpc/json.c \
+	src/rpc/key.h \
 	src/rpc/method.c \
 	src/rpc/method.h \
 	src/rpc/methods.def \

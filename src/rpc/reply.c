@@ -3,19 +3,20 @@
 #include <string.h>
 #include <ethrpc-gw/json.h>
 #include "rpc/envelope.h"
+#include "rpc/key.h"
 
 #define REPLY_CODE_UNKNOWN (-32000) /* what nodes use for "some error of the server" */
 
 enum reply_member {
-  REPLY_OTHER,
   REPLY_ID,
   REPLY_RESULT,
   REPLY_ERROR,
   REPLY_METHOD,
-  REPLY_PARAMS
+  REPLY_PARAMS,
+  REPLY_OTHER /* last: what no name matches */
 };
 
-static const char *const reply_names[] = { "", "id", "result", "error", "method", "params" };
+static const char *const reply_names[] = { "id", "result", "error", "method", "params" };
 
 /* --- feeding ------------------------------------------------------------------------- */
 
@@ -41,14 +42,10 @@ static enum reply_member
 reply_member(const struct rpc_capture *key)
 {
   struct egw_slice raw = { key->bytes, key->len };
-  unsigned i;
 
   if (key->len > RPC_CAPTURE_MAX)
     return REPLY_OTHER;
-  for (i = REPLY_ID; i <= REPLY_PARAMS; i++)
-    if (egw_json_equals(raw, reply_names[i]))
-      return (enum reply_member)i;
-  return REPLY_OTHER;
+  return (enum reply_member)rpc_key_find(raw, reply_names, REPLY_OTHER);
 }
 
 static struct rpc_span *
@@ -122,6 +119,7 @@ void
 rpc_reply_begin(struct rpc_reply_parser *p)
 {
   memset(p, 0, sizeof(*p));
+  p->member = REPLY_OTHER;
   scan_init(&p->scan, RPC_UPSTREAM_DEPTH, reply_event, p);
 }
 

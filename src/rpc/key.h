@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Which of a few names a raw key is: by decoded bytes, and fast for keys without escapes. */
+#ifndef RPC_KEY_H
+#define RPC_KEY_H
+
+#include <string.h>
+#include <ethrpc-gw/json.h>
+
+/* Index of the name that the raw string (with its quotes) `raw` is, or `count`. */
+static inline unsigned
+rpc_key_find(struct egw_slice raw, const char *const *names, unsigned count)
+{
+  unsigned i;
+  size_t len;
+
+  if (raw.len < 2)
+    return count;
+  for (i = 0; i < count; i++) {
+    len = strlen(names[i]);
+    if (raw.len == len + 2 && memcmp(raw.ptr + 1, names[i], len) == 0)
+      return i;
+  }
+  if (memchr(raw.ptr, '\\', raw.len) != NULL)
+    for (i = 0; i < count; i++)
+      if (egw_json_equals(raw, names[i]))
+        return i;
+  return count;
+}
+
+#endif
