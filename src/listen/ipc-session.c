@@ -336,12 +336,14 @@ at_end_of_input(struct ipc_session *s)
 {
   struct pollfd pollfd = { .fd = s->fd };
   struct egw_buf *text = NULL;
+  enum frame_found found;
 
   if (poll(&pollfd, 1, 0) > 0 && (pollfd.revents & (POLLHUP | POLLERR)) != 0) {
     close_now(s);
     return;
   }
-  deal_with(s, frame_finish(&s->frame, &text), text);
+  found = frame_finish(&s->frame, &text);
+  deal_with(s, found, text);
   begin_ending(s);
 }
 

@@ -12,6 +12,12 @@
 
 enum { OP_CONTINUATION = 0, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, FIN = 0x80 };
 
+static const struct conf_limits *
+limits_of(const struct ws_session *s)
+{
+  return &s->session.listener->conf->limits;
+}
+
 /* Writes the head of a frame of `len` bytes (RFC 6455 5.2) so that it ends at `end`. Its length. */
 static size_t
 put_head(unsigned char *end, unsigned char first, size_t len)
@@ -134,7 +140,7 @@ send_close(struct ws_session *s)
   payload[1] = (unsigned char)s->code;
   memcpy(payload + 2, s->reason, len);
   s->state = WS_CLOSE_SENT;
-  s->end_due = egw_now_ms(s->session.worker) + WS_LINGER;
+  s->end_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
   return send_control(s, OP_CLOSE, payload, 2 + len);
 }
 
@@ -178,7 +184,7 @@ ws_flush(struct ws_session *s, bool writeable)
   if (sent > 0 || s->session.queue_bytes == 0)
     s->send_due = 0;
   if (s->session.queue_bytes > 0 && s->send_due == 0)
-    s->send_due = egw_now_ms(s->session.worker) + s->session.listener->conf->limits.write_timeout;
+    s->send_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
   if (s->state == WS_CLOSING || s->ping_wanted || s->session.queue_bytes > 0)
     lws_callback_on_writable(s->wsi);
   if (sent > 0)

@@ -71,7 +71,7 @@ ws_session_left(struct ws_session *s)
 {
   leave_core(s);
   s->state = WS_CLOSE_SENT;
-  s->end_due = egw_now_ms(s->session.worker) + WS_LINGER;
+  s->end_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
   ws_session_arm(s);
 }
 
@@ -84,7 +84,7 @@ begin_closing(struct ws_session *s)
           (unsigned long long)s->session.number, s->code, s->reason);
   leave_core(s);
   s->state = WS_CLOSING;
-  s->end_due = egw_now_ms(s->session.worker) + WS_LINGER;
+  s->end_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
   ws_session_read(s, true);
 }
 
@@ -97,13 +97,18 @@ ws_session_kill(struct ws_session *s)
   ws_session_run_soon(s);
 }
 
-/* From the job: lws finds out by itself that the socket is dead, and closes. */
+/* From the job: lws finds out by itself that the socket is dead, and closes. What a client that
+ * does not read has not taken is dropped by the kernel too. */
 static void
 die(struct ws_session *s)
 {
+  struct linger none = { .l_onoff = 1, .l_linger = 0 };
+  int fd = lws_get_socket_fd(s->wsi);
+
   leave_core(s);
   worker_timer_stop(s->session.worker, &s->timer);
-  shutdown(lws_get_socket_fd(s->wsi), SHUT_RDWR);
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+  shutdown(fd, SHUT_RDWR);
   ws_session_read(s, true);
   lws_callback_on_writable(s->wsi);
 }

@@ -21,7 +21,6 @@
 #define WS_READ 4096u          /* bytes read in one turn from one session */
 #define WS_CHUNK 131072u       /* bytes given to lws at once: whole frames */
 #define WS_ROUNDS 4u           /* chunks sent in one turn to one session */
-#define WS_LINGER 5000u        /* ms the client has to answer our close frame */
 
 struct ws_server {
   struct listen_worker *lw;

@@ -140,3 +140,15 @@ t_unit_plugin_loader_t_SOURCES = t/unit/plugin-loader.c
 t_unit_plugin_loader_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 t_unit_plugin_loader_t_LDADD = src/libegw.a $(core_libs)
 EXTRA_DIST += t/unit/bad/plugin.c
+
+# WebSocket and IPC sessions: the kit answers the requests.
+listen_kit = t/lib/listen-kit.c t/lib/listen-kit.h
+listen_kit_ldflags = $(AM_LDFLAGS) -Wl,--wrap=request_start -Wl,--wrap=request_cancel_all
+unit_tests += t/unit/listen-ws.t
+t_unit_listen_ws_t_SOURCES = t/unit/listen-ws.c $(listen_kit)
+t_unit_listen_ws_t_LDFLAGS = $(listen_kit_ldflags)
+t_unit_listen_ws_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/listen-ipc.t
+t_unit_listen_ipc_t_SOURCES = t/unit/listen-ipc.c $(listen_kit)
+t_unit_listen_ipc_t_LDFLAGS = $(listen_kit_ldflags)
+t_unit_listen_ipc_t_LDADD = src/libegw.a $(core_libs)
