@@ -48,7 +48,8 @@ def a2(env, client):
         tap.eq(sorted((r.id, r.ok()) for r in got), sorted(zip(ids, wants)), "answers")
 
 
-@row("A3", "node quotes the id of eth_subscribe", clients="ws", upstreams="ws ipc", fresh=True)
+@row("A3", "node quotes the id of eth_subscribe", clients="ws", upstreams="ws ipc", fresh=True,
+     workers=1)
 def a3(env, client):
     env.node.quote_ids = True
     name = client.subscribe("newHeads")

@@ -163,7 +163,7 @@ def b12(env, client):
         tap.eq((sub, rawjson.parse(result)["hash"]), (heads, head["hash"]), "event")
 
 
-@row("B13", "node answers a single call with an array", clients="http", upstreams="ws ipc")
+@row("B13", "node answers a single call with an array", clients="http", upstreams="ws ipc", workers=1)
 def b13(env, client):
     client.call("eth_chainId")
     accepted = env.node.accepted

@@ -116,7 +116,7 @@ def d5(env, client, body):
         tap.eq(reply.error, b'{"code":-32000,"message":"m","data":"0x1"}', "error")
 
 
-@row("D6", "rubbish before the reply: %s", clients="http", upstreams="ws",
+@row("D6", "rubbish before the reply: %s", clients="http", upstreams="ws", workers=1,
      each=[("empty", b""), b"not json", b"{}", b"[1]"])
 def d6(env, client, junk=b""):
     client.call("eth_chainId")
@@ -139,7 +139,7 @@ def d7(env, client, version):
     tap.eq(client.call("eth_call", [1]).ok(), b'"0x7"', "result")
 
 
-@row("D8", "escapes in a result: %s", clients="http ws", upstreams="http ws ipc",
+@row("D8", "escapes in a result: %s", clients="http ws", upstreams="http ws ipc", workers=1,
      each=[b'"\\ud800"', b'"\\udc00\\ud800"', b'"a\\ud83d\\ude00"', b'"\\u12"', b'"\\x"'])
 def d8(env, client, text):
     client.call("eth_chainId")

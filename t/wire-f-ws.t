@@ -44,7 +44,7 @@ BIG = 1700000
 HUGE = 17000000
 
 
-@row("F1", "a reply of %s", clients="ws http", upstreams="ws ipc",
+@row("F1", "a reply of %s", clients="ws http", upstreams="ws ipc", workers=1,
      each=[("1.7 MB", BIG, None), ("17 MB", HUGE, None), ("1.7 MB in fragments", BIG, [600000]),
            ("17 MB in fragments", HUGE, [6000000])])
 def f1(env, client, size, fragments):

@@ -367,7 +367,7 @@ class HttpClient(Client):
         return response
 
     def _chunks(self):
-        body = b""
+        body = []
         while True:
             line = self.stream.read_until(b"\r\n", 4096)[:-2]
             size = int(line.partition(b";")[0], 16)
@@ -375,9 +375,9 @@ class HttpClient(Client):
             if size == 0:
                 while self.stream.read_until(b"\r\n", 65536) != b"\r\n":
                     pass
-                return body
+                return b"".join(body)
             eq(self.stream.read_exactly(2), b"\r\n", "end of a chunk")
-            body += piece
+            body.append(piece)
 
     # The common interface: a request body in, a response body out.
     def send(self, text):

@@ -262,13 +262,13 @@ class _HttpConn(_Conn):
             head = self.stream.read_until(b"\r\n\r\n")
 
     def _chunks(self):
-        body = b""
+        body = []
         while True:
             size = int(self.stream.read_until(b"\r\n")[:-2].partition(b";")[0], 16)
             piece = self.stream.read_exactly(size + 2)[:-2]
             if size == 0:
-                return body
-            body += piece
+                return b"".join(body)
+            body.append(piece)
 
     def answer(self, answer):
         if answer.body is None:

@@ -11,7 +11,7 @@ import tempfile
 
 import rawjson
 from clients import HttpClient, IpcClient, WsClient
-from tap import Failed, diag, eq, eventually, limit, skip_all
+from tap import Failed, diag, eq, eventually, limit, skip_all, slow_build
 
 SOURCE = os.environ.get("EGW_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -22,6 +22,8 @@ PROGRAM = os.path.join(BUILD, "ethrpc-gw")
 def need_program():
     if not os.access(PROGRAM, os.X_OK):
         skip_all("%s is not built" % PROGRAM)
+    if sanitized():
+        slow_build(4)
 
 
 def test_data(*parts):

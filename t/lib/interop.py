@@ -62,12 +62,19 @@ def direct(argv):
         return run(argv, nodes.furnish(node), node.urls, node.dir)
 
 
-def through(argv, kind, middleware=None):
-    """What the client gets through a gateway with one upstream of this kind."""
+def upstreams_for(node, kind):
+    """One upstream of this kind; HTTP cannot push, so the node's socket stands behind it."""
+    upstreams = [{"name": "anvil", "url": node.urls[kind]}]
+    if kind == "http":
+        upstreams.append({"name": "anvil-push", "url": node.urls["ipc"], "tier": 1})
+    return upstreams
+
+
+def through(argv, kind):
+    """What the client gets through a gateway whose calls go out over this kind."""
     with nodes.Anvil() as node:
         facts = nodes.furnish(node)
-        upstream = {"name": "anvil", "url": node.urls[kind]}
-        with gateway.Gateway([upstream], middleware=middleware, level="info",
+        with gateway.Gateway(upstreams_for(node, kind), level="info",
                              network={"timeout": "30s", "attempt_timeout": "20s"}) as gw:
             return run(argv, facts, urls_of(gw), node.dir)
 

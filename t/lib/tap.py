@@ -14,10 +14,9 @@ import threading
 import time
 import traceback
 
-_state = {"n": 0, "failed": 0, "done": False}
+_state = {"n": 0, "failed": 0, "done": False, "slow": float(os.environ.get("EGW_SLOW", "1"))}
 _lock = threading.Lock()
 _only = [re.compile(a) for a in sys.argv[1:] if not a.startswith("-")]
-_slow = os.environ.get("EGW_SLOW", "1")  # a factor for time limits, for sanitizers and valgrind
 
 
 class Failed(AssertionError):
@@ -32,9 +31,14 @@ class Todo(Exception):
     """Raised by a test for something that is not there yet, with the reason."""
 
 
+def slow_build(factor):
+    """Stretches all time limits; EGW_SLOW in the environment goes before."""
+    _state["slow"] = float(os.environ.get("EGW_SLOW", factor))
+
+
 def limit(seconds):
     """A time limit, stretched on slow builds."""
-    return seconds * float(_slow)
+    return seconds * _state["slow"]
 
 
 def wanted(name):
