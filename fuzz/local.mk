@@ -40,6 +40,12 @@ fuzz_fuzz_ipc_SOURCES = fuzz/fuzz-ipc.c src/listen/ipc-frame.c src/base/buf.c sr
 	src/rpc/scan-string.c
 fuzz_fuzz_ipc_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_ipc_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-gate
+fuzz_fuzz_gate_SOURCES = fuzz/fuzz-gate.c src/listen/gate.c src/listen/gate-policy.c \
+	src/listen/gate-names.c
+fuzz_fuzz_gate_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_gate_LDFLAGS = $(fuzz_ldflags)
 endif
 
 noinst_PROGRAMS += $(fuzz_programs)

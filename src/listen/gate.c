@@ -7,6 +7,7 @@
 #include "listen/gate.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define METHOD_MAX 32
 
@@ -41,6 +42,18 @@ gate_is_value(struct egw_slice text)
       return false;
   }
   return true;
+}
+
+struct egw_slice
+gate_trim(struct egw_slice name, struct egw_slice value)
+{
+  if ((name.len == 14 && strncasecmp(name.ptr, "content-length", 14) == 0) ||
+      (name.len == 17 && strncasecmp(name.ptr, "transfer-encoding", 17) == 0))
+    return value;
+  while (value.len > 0 &&
+         (value.ptr[value.len - 1] == ' ' || value.ptr[value.len - 1] == '\t'))
+    value.len--;
+  return value;
 }
 
 bool
@@ -117,7 +130,7 @@ read_request_line(struct egw_slice line, struct gate_head *head)
   head->method = cut(&rest, ' ');
   head->target = cut(&rest, ' ');
   head->version = rest;
-  if (head->method.len > METHOD_MAX)
+  if (head->method.len > METHOD_MAX || !gate_is_token(head->method) || head->version.len == 0)
     return refuse_head(head, "not an HTTP request");
   return true;
 }
@@ -128,7 +141,7 @@ read_field(struct egw_slice line, struct gate_head *head)
 {
   const char *colon = memchr(line.ptr, ':', line.len);
   struct gate_header *h;
-  size_t from, to = line.len;
+  size_t from;
 
   if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
     return refuse_head(head, "folded header line");
@@ -137,13 +150,11 @@ read_field(struct egw_slice line, struct gate_head *head)
   if (head->header_count == GATE_HEADERS_MAX)
     return gate_refuse(head, 431, REFUSED_HEAD, "too many headers");
   from = (size_t)(colon - line.ptr) + 1;
-  while (from < to && (line.ptr[from] == ' ' || line.ptr[from] == '\t'))
+  while (from < line.len && (line.ptr[from] == ' ' || line.ptr[from] == '\t'))
     from++;
-  while (to > from && (line.ptr[to - 1] == ' ' || line.ptr[to - 1] == '\t'))
-    to--;
   h = &head->headers[head->header_count++];
   h->name = (struct egw_slice){ line.ptr, (size_t)(colon - line.ptr) };
-  h->value = (struct egw_slice){ line.ptr + from, to - from };
+  h->value = gate_trim(h->name, (struct egw_slice){ line.ptr + from, line.len - from });
   return true;
 }
 
@@ -158,6 +169,8 @@ read_lines(const char *bytes, size_t len, struct gate_head *head)
   /* RFC 9112 2.2: one empty line in front is to be overlooked. */
   if (len >= 2 && bytes[0] == '\r' && bytes[1] == '\n')
     at = 2;
+  else if (len == 1 && bytes[0] == '\r')
+    return LINE_MORE;
   for (;;) {
     size_t begin = at;
     enum line found = next_line(bytes, len, &at, &line);

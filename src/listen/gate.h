@@ -10,6 +10,10 @@
 bool gate_is_token(struct egw_slice text);
 bool gate_is_value(struct egw_slice text);
 
+/* A value without the white space behind it; that of a field which tells where the body ends keeps
+ * it and is thereby refused, since libmicrohttpd 0.9.75 reads it differently. */
+struct egw_slice gate_trim(struct egw_slice name, struct egw_slice value);
+
 /* Notes the refusal in `head`; always false. */
 bool gate_refuse(struct gate_head *head, int status, enum refusal refusal, const char *why);
 

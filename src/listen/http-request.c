@@ -107,10 +107,10 @@ on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len, c
     filling->out_of_line = true;
   if (filling->end != NULL)
     filling->end = filling->out_of_line ? NULL : value + value_len;
-  while (value_len > 0 && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
-    value_len--;
-  head->headers[head->header_count++] =
-      (struct gate_header){ { key, key_len }, { value, value_len } };
+  head->headers[head->header_count++] = (struct gate_header){
+    { key, key_len },
+    gate_trim((struct egw_slice){ key, key_len }, (struct egw_slice){ value, value_len }),
+  };
   return MHD_YES;
 }
 

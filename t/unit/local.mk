@@ -152,3 +152,17 @@ unit_tests += t/unit/listen-ipc.t
 t_unit_listen_ipc_t_SOURCES = t/unit/listen-ipc.c $(listen_kit)
 t_unit_listen_ipc_t_LDFLAGS = $(listen_kit_ldflags)
 t_unit_listen_ipc_t_LDADD = src/libegw.a $(core_libs)
+
+# Listeners: the real ones, with a stand-in for all that is behind them.
+http_kit = t/lib/http-kit.c t/lib/http-kit-client.c t/lib/http-kit.h
+unit_tests += \
+	t/unit/listen-gate.t \
+	t/unit/listen-http.t \
+	t/unit/listen-limits.t \
+	$(NULL)
+t_unit_listen_gate_t_SOURCES = t/unit/listen-gate.c t/unit/rpc-data.h
+t_unit_listen_gate_t_LDADD = src/libegw.a $(core_libs)
+t_unit_listen_http_t_SOURCES = t/unit/listen-http.c $(http_kit)
+t_unit_listen_http_t_LDADD = src/libegw.a $(core_libs)
+t_unit_listen_limits_t_SOURCES = t/unit/listen-limits.c $(http_kit)
+t_unit_listen_limits_t_LDADD = src/libegw.a $(core_libs)
