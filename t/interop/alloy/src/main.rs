@@ -188,7 +188,7 @@ async fn batch(client: &RpcClient, facts: &Facts) -> Result<Value, Failed> {
     let number = format!("0x{:x}", facts.number("big_block"));
     let block = batch.add_call::<_, Value>("eth_getBlockByNumber", &(number, true))?;
     let balance = batch.add_call::<_, U256>("eth_getBalance", &(facts.who, "0x1"))?;
-    let missing = batch.add_call::<_, Value>("eth_noSuchMethod", &())?;
+    let reverts = batch.add_call::<_, Value>("eth_call", &(facts.call("fail()", &[]), "latest"))?;
     // On WebSocket and IPC Alloy sends the calls one by one and fails the batch with the first
     // error; over HTTP each call has its own outcome.
     let sent = batch.send().await;
@@ -196,7 +196,7 @@ async fn batch(client: &RpcClient, facts: &Facts) -> Result<Value, Failed> {
         "sent": sent.is_ok(),
         "block": block.await.ok(),
         "balance": balance.await.ok(),
-        "missing": missing.await.err().map(|e| failure(&e)),
+        "reverts": reverts.await.err().map(|e| failure(&e)),
     }))
 }
 
