@@ -56,6 +56,15 @@ class Env:
         """How often the nodes were asked any of these."""
         return sum(node.count(m) for node in self.nodes for m in methods)
 
+    def connections_stay(self):
+        """A check, for later, that the connections there are now have not ended."""
+        now = [c for node in self.nodes for c in node.open_conns()]
+        tap.check(now, "there are connections to the node")
+
+        def verify():
+            tap.eq([c.number for c in now if c.gone], [], "connections to the node that ended")
+        return verify
+
     def untouched(self):
         """Fails if the nodes were asked anything but what a gateway asks by itself."""
         own = ("eth_blockNumber", "eth_chainId", "eth_syncing", "web3_clientVersion", "net_version")
