@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stdint.h>
 #include "conf/conf.h"
 
 struct egw_worker;
@@ -35,8 +35,10 @@ struct listener {
   struct client_counts *clients;  /* open connections by address (mutex inside) */
   struct egw_strings hosts;       /* complete allow-list: "name" (with the bound port or none) or
                                      "name:port"; "*": any */
-  dev_t device;                   /* unix: the socket this process made, to remove that one only */
-  ino_t inode;
+  struct socket_file {            /* unix: the file this process made, to remove that one only */
+    uint64_t device, inode;       /* inode 0: none */
+    uint64_t born_ns;             /* inodes are used again at once */
+  } file;
 };
 
 struct listeners {

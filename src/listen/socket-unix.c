@@ -104,16 +104,21 @@ clear_path(const struct listener *listener, const struct sockaddr_un *un)
   return 0;
 }
 
-/* Which file is ours, for sockets_remove_unix(). */
-static void
-note_file(struct listener *listener, const char *path)
+/* What identifies the socket at the path; false: none is there. */
+static bool
+identify(const char *path, struct socket_file *file)
 {
-  struct stat st;
+  struct statx st;
 
-  if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
-    return;
-  listener->device = st.st_dev;
-  listener->inode = st.st_ino;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) != 0 ||
+      !S_ISSOCK(st.stx_mode))
+    return false;
+  file->device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+  file->inode = st.stx_ino;
+  file->born_ns = 0; /* where the file system does not know */
+  if (st.stx_mask & STATX_BTIME)
+    file->born_ns = (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+  return true;
 }
 
 /* The mode is given by the umask, since the path can be connected to as soon as it is there. With
@@ -133,7 +138,8 @@ bind_with_mode(struct listener *listener, int fd, const struct sockaddr_un *un)
   umask(old);
   if (rc != 0)
     return complain(listener, strerror(errno));
-  note_file(listener, un->sun_path);
+  if (!identify(un->sun_path, &listener->file))
+    return complain(listener, "the socket has disappeared");
   if (!group)
     return 0;
   if (lchown(un->sun_path, (uid_t)-1, gid) != 0)
@@ -166,12 +172,12 @@ sockets_open_unix(struct listener *listener)
 void
 sockets_remove_unix(struct listener *listener)
 {
-  struct stat st;
+  struct socket_file now;
 
-  if (listener->inode == 0)
+  if (listener->file.inode == 0)
     return;
-  if (lstat(listener->conf->path, &st) == 0 && S_ISSOCK(st.st_mode) &&
-      st.st_dev == listener->device && st.st_ino == listener->inode)
+  if (identify(listener->conf->path, &now) && now.device == listener->file.device &&
+      now.inode == listener->file.inode && now.born_ns == listener->file.born_ns)
     unlink(listener->conf->path);
-  listener->inode = 0;
+  listener->file.inode = 0;
 }

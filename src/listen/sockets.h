@@ -7,7 +7,7 @@
 
 #define LISTEN_BACKLOG 4096
 
-/* Binds listener->conf: fills in fds, fd_count, port, name, local (and device, inode). `count` TCP
+/* Binds listener->conf: fills in fds, fd_count, port, name, local (and file). `count` TCP
  * sockets share the port by SO_REUSEPORT; a unix socket is one. -1 with the reason logged; what
  * was opened is closed by sockets_close() then too. */
 int sockets_open(struct listener *listener, unsigned count) EGW_MUST_CHECK;

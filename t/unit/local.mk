@@ -159,7 +159,13 @@ unit_tests += \
 	t/unit/listen-gate.t \
 	t/unit/listen-http.t \
 	t/unit/listen-limits.t \
+	t/unit/listen-sockets.t \
+	t/unit/listen-tls.t \
 	$(NULL)
+t_unit_listen_sockets_t_SOURCES = t/unit/listen-sockets.c $(http_kit)
+t_unit_listen_sockets_t_LDADD = src/libegw.a $(core_libs)
+t_unit_listen_tls_t_SOURCES = t/unit/listen-tls.c $(http_kit)
+t_unit_listen_tls_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_gate_t_SOURCES = t/unit/listen-gate.c t/unit/rpc-data.h
 t_unit_listen_gate_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_http_t_SOURCES = t/unit/listen-http.c $(http_kit)
