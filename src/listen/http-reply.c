@@ -172,6 +172,9 @@ break_off(struct http_conn *conn)
   struct linger hard = { .l_onoff = 1, .l_linger = 0 };
 
   setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+  /* libmicrohttpd 0.9.75 closes a connection whose reader failed only when the next event comes. */
+  shutdown(conn->fd, SHUT_RD);
+  conn->server->wanted = true;
   return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
