@@ -16,6 +16,7 @@ script_tests += \
 	t/wire-l-resources.t \
 	t/wire-m-policy.t \
 	t/wire-s-faults.t \
+	t/wire-stream.t \
 	$(NULL)
 
 # Their kit.

@@ -7,8 +7,28 @@
 #include "push/push.h"
 #include "upstream/parts.h"
 
+/* A long reply whose reader is slow pauses the whole connection. What else is in flight on it does
+ * not wait longer than this: it is asked again elsewhere, if it may be. */
+#define HELD_UP_MS 50u
+
 /* Bytes of broken input to skip while looking for the next line: far beyond any one message. */
 #define SKIP_MAX (UINT64_C(1) << 30)
+
+static void
+on_held_up(struct wheel_timer *timer)
+{
+  struct egw_conn *conn = container_of(timer, struct egw_conn, held_up);
+  struct list *node, *tmp;
+
+  if (!conn->paused)
+    return;
+  list_for_each_safe(node, tmp, &conn->bound) {
+    struct egw_xchg *xchg = container_of(node, struct egw_xchg, conn_node);
+
+    if (xchg != conn->current && xchg->idempotent && !xchg->subscribing)
+      xchg_finish(xchg, EGW_ABORTED, "held up behind a slow reader");
+  }
+}
 
 struct egw_conn *
 egw_conn_new(struct egw_link *link)
@@ -20,6 +40,7 @@ egw_conn_new(struct egw_link *link)
     return NULL;
   conn->state = (char *)conn + at;
   conn->link = link;
+  conn->held_up.fn = on_held_up;
   list_init(&conn->bound);
   list_init(&conn->subscriptions);
   list_init(&conn->early);
@@ -201,6 +222,7 @@ feed(struct egw_conn *conn, const char *bytes, size_t len, size_t *used)
     take_message(conn);
   } else if (conn->current != NULL && xchg_after_feed(conn->current) != 0) {
     conn->paused = true;
+    worker_timer_start(conn->link->worker, &conn->held_up, HELD_UP_MS);
     return 1;
   }
   return 0;
@@ -302,6 +324,7 @@ egw_conn_lost(struct egw_conn *conn, const char *why)
   struct egw_xchg *current = conn->current;
   struct list *node;
 
+  worker_timer_stop(conn->link->worker, &conn->held_up);
   conn->paused = false;
   conn->current = NULL;
   while ((node = conn->bound.next) != &conn->bound) {

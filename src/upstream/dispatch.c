@@ -323,10 +323,13 @@ stream_done(struct egw_call *call, struct egw_xchg *xchg, enum egw_outcome outco
   bool good = outcome == EGW_OK && xchg->out != NULL && judge(xchg, &reply, &why) &&
               reply.kind == RPC_REPLY_RESULT;
 
-  if (good)
+  if (good) {
     link_note_ok(xchg->link);
-  else
+  } else {
     link_note_failure(xchg->link, outcome == EGW_OK ? EGW_BAD_REPLY : outcome, why);
+    egw_log(EGW_WARN, "upstream", "%s: a long reply broke: %s", xchg->link->upstream->name,
+            why != NULL ? why : "failed");
+  }
   if (call->phase != CALL_STREAMING)
     return;
   call->dispatch.stream_outcome = good ? EGW_OK : EGW_BAD_REPLY;

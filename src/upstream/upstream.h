@@ -125,6 +125,7 @@ struct egw_conn {
   bool id_known;
   bool paused;
   struct worker_job resume;       /* tells the transport to read on */
+  struct wheel_timer held_up;     /* a slow reader holds the connection: see conn.c */
   uint64_t skipped;
   struct list subscriptions;      /* push/ */
   struct strmap by_subscription;  /* push/: by the upstream's id */
