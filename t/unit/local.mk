@@ -172,3 +172,9 @@ t_unit_listen_http_t_SOURCES = t/unit/listen-http.c $(http_kit)
 t_unit_listen_http_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_limits_t_SOURCES = t/unit/listen-limits.c $(http_kit)
 t_unit_listen_limits_t_LDADD = src/libegw.a $(core_libs)
+
+unit_tests += t/unit/transport-replay.t
+t_unit_transport_replay_t_SOURCES = t/unit/transport-replay.c $(transport_host)
+t_unit_transport_replay_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_replay_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_replay_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
