@@ -190,8 +190,10 @@ pool_catch_up(struct http_job *job)
     job->owner->pump_wanted = true;
     return;
   }
-  if (!job->resume)
+  if (!job->resume || !job->paused) {
+    job->resume = false;
     return;
+  }
   job->resume = job->paused = false;
   job->heard_ms = egw_now_ms(job->owner->hub->worker);
   job->owner->hub->busy = true;

@@ -216,7 +216,7 @@ http_more(struct egw_link *link, struct egw_xchg *xchg, struct egw_conn *conn)
   struct http_xchg *x = egw_xchg_state(xchg);
 
   (void)conn;
-  if (x->job == NULL || !x->job->paused)
+  if (x->job == NULL)
     return;
   x->job->resume = true;
   hub_later(l->hub, x->job);
