@@ -137,7 +137,8 @@ rest(struct frame *frame)
 
 /* --- a whole value -------------------------------------------------------------------- */
 
-/* The kept buffer holds little more than the value: hands it on and keeps a copy of the tail. */
+/* The kept buffer holds little more than the value: hands it on and keeps a copy of the tail.
+ */
 static struct egw_buf *
 cut_held(struct frame *frame)
 {

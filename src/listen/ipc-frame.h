@@ -2,11 +2,12 @@
 /* Cutting a byte stream into JSON values: they stand back to back, with or without white space
  * between them, and may arrive split at any byte. Each byte is scanned once. Pure: no sockets.
  *
- *   frame_init -> (frame_feed -> frame_next ... -> FRAME_MORE) ... -> frame_finish -> frame_free
+ *   frame_init -> (frame_feed -> frame_next ... FRAME_MORE) ... -> frame_finish -> frame_free
  *
  * After a broken value there is no telling where the next one begins. It is looked for at the
- * first of: the end of the broken value by its brackets; a line that begins with { or [; or, if
- * no bracket was open, the end of the line or the next bracket. What lies before is skipped.
+ * first of: the end of the broken value by its brackets; a line that begins with { or [; or,
+ * if no bracket was open, the end of the line or the next bracket. What lies before is
+ * skipped.
  *
  * One thread. */
 #ifndef LISTEN_IPC_FRAME_H
@@ -46,7 +47,8 @@ struct frame {
   bool in_string, escaped, line_began;
 };
 
-void frame_init(struct frame *frame, unsigned max_depth, uint64_t limit, struct budget *budget);
+void frame_init(struct frame *frame, unsigned max_depth, uint64_t limit,
+                struct budget *budget);
 void frame_free(struct frame *frame);
 
 /* The next bytes of the stream, borrowed until frame_next() says FRAME_MORE or frame_keep() is

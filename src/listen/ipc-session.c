@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* One IPC connection: JSON values in, one line for each answer out.
  *
- * The socket is always polled for something, so that a client that is gone is noticed also while
- * nothing is read from it (EPOLLHUP comes unasked). What others ask of a session from within their
- * own callbacks (answers, events, its end) is done by its job, later in the same turn: so answers
- * of one turn leave together, and a session never disappears under its caller. */
+ * The socket is always polled for something, so that a client that is gone is noticed also
+ * while nothing is read from it (EPOLLHUP comes unasked). What others ask of a session from
+ * within their own callbacks (answers, events, its end) is done by its job, later in the same
+ * turn: so answers of one turn leave together, and a session never disappears under its
+ * caller. */
 #include "listen/ipc.h"
 
 #include <errno.h>
@@ -330,7 +331,8 @@ process(struct ipc_session *s)
     s->value_due = egw_now_ms(s->session.worker) + limits_of(s)->body_timeout;
 }
 
-/* The client has sent its last byte. It may have gone altogether, or be waiting for answers. */
+/* The client has sent its last byte. It may have gone altogether, or be waiting for answers.
+ */
 static void
 at_end_of_input(struct ipc_session *s)
 {
@@ -480,8 +482,8 @@ static const struct session_ops ipc_ops = {
 /* --- the beginning -------------------------------------------------------------------- */
 
 static struct ipc_session *
-new_session(struct ipc_server *server, struct listener *listener, int fd, const struct peer *peer,
-            struct network *network)
+new_session(struct ipc_server *server, struct listener *listener, int fd,
+            const struct peer *peer, struct network *network)
 {
   struct egw_worker *worker = server->lw->worker;
   struct ipc_session *s = calloc(1, sizeof(*s));

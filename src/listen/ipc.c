@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* IPC: unix sockets, accepted on every worker. Who may come in is decided by the socket's mode and
- * by the peer's uid. */
+/* IPC: unix sockets, accepted on every worker. Who may come in is decided by the socket's mode
+ * and by the peer's uid. */
 #include "listen/ipc.h"
 
 #include <errno.h>

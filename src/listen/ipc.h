@@ -35,7 +35,7 @@ struct ipc_server {
 
 enum ipc_state {
   IPC_OPEN,
-  IPC_ENDING,                 /* reads no more; closed when nothing is left to answer and to send */
+  IPC_ENDING,                 /* reads no more; closed when all is answered and sent */
   IPC_CLOSED                  /* waits for libuv to let go of the handle */
 };
 

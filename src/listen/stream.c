@@ -3,11 +3,10 @@
 #include "listen/stream.h"
 
 #include <string.h>
-#include "worker/worker.h"
 
 void
-stream_init(struct stream *stream, struct session *session, void (*wake)(struct stream *stream),
-            struct egw_slice mark)
+stream_init(struct stream *stream, struct session *session,
+            void (*wake)(struct stream *stream), struct egw_slice mark)
 {
   stream->session = session;
   stream->wake = wake;
@@ -17,8 +16,8 @@ stream_init(struct stream *stream, struct session *session, void (*wake)(struct 
   stream->event_bytes = 0;
 }
 
-/* `changed` belongs to the consumer of an open message; of a closed one nobody calls it, and then
- * `changed_arg` tells events from replies. */
+/* `changed` belongs to the consumer of an open message; of a closed one nobody calls it, and
+ * then `changed_arg` tells events from replies. */
 static bool
 stream_is_event(const struct out *out)
 {
@@ -28,9 +27,7 @@ stream_is_event(const struct out *out)
 static void
 stream_count(struct stream *stream, size_t more, size_t less)
 {
-  stream->session->queue_bytes += more;
-  stream->session->queue_bytes -= less;
-  metric_add(&stream->session->worker->metrics->queue_bytes, (int64_t)more - (int64_t)less);
+  session_queue(stream->session, more, less);
 }
 
 /* The message has all its bytes: nobody will call `changed` again. */
@@ -43,8 +40,8 @@ stream_whole(struct stream *stream, struct out *out)
     out->aborted = true;
 }
 
-/* The producer added to, closed or aborted an open message. How much it added shows only in the
- * sum, and the list is short. */
+/* The producer added to, closed or aborted an open message. How much it added shows only in
+ * the sum, and the list is short. */
 static void
 stream_changed(struct out *out, void *arg)
 {

@@ -4,8 +4,8 @@
  *
  *   stream_add (replies, events) -> wake() -> stream_next / stream_consume / stream_end
  *
- * A message is begun only when it has bytes or is whole, and once begun it is the only one that
- * may be sent until its end. Worker's thread. */
+ * A message is begun only when it has bytes or is whole, and once begun it is the only one
+ * that may be sent until its end. Worker's thread. */
 #ifndef LISTEN_STREAM_H
 #define LISTEN_STREAM_H
 
@@ -14,7 +14,7 @@
 
 struct stream {
   struct session *session;
-  void (*wake)(struct stream *stream); /* there is something to send now, or a message was cut */
+  void (*wake)(struct stream *stream); /* there is something to send, or a message was cut */
   struct egw_slice mark;               /* literal put behind each message, or missing */
   struct list outs;                    /* struct out, oldest first */
   struct out *current;                 /* begun */
@@ -27,8 +27,8 @@ void stream_init(struct stream *stream, struct session *session,
 /* Takes `out`, which may be open. `event`: not the answer to a request. */
 void stream_add(struct stream *stream, struct out *out, bool event);
 
-/* Whether an event of `bytes` finds no room (`limit` 0: it always does): too many bytes of earlier
- * events are waiting, that is the client does not read. */
+/* Whether an event of `bytes` finds no room (`limit` 0: it always does): too many bytes of
+ * earlier events are waiting, that is the client does not read. */
 bool stream_full(const struct stream *stream, size_t bytes, uint64_t limit);
 
 /* The message to send from: the current one, else the first that can be begun; NULL: none.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages in. lws hands over the payload of data frames in pieces as they arrive; a message is
- * put together from them and grows with what has come, never with what was announced. Text and
- * binary are the same here: invalid UTF-8 is the scanner's to refuse (with an error the client
- * can tell from a lost connection), and lws would judge the payload of pongs too. */
+/* Messages in. lws hands over the payload of data frames in pieces as they arrive; a message
+ * is put together from them and grows with what has come, never with what was announced. Text
+ * and binary are the same here: invalid UTF-8 is the scanner's to refuse (with an error the
+ * client can tell from a lost connection), and lws would judge the payload of pongs too. */
 #include "listen/ws.h"
 
 #include "gateway/gateway.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames out. They are composed here and given to lws as raw bytes, since lws sends one frame in
- * one system call: many small answers of a turn leave together this way. A server's frames are
- * not masked (RFC 6455 5.1), so a frame is its head and the bytes as they are. Each chunk
+/* Frames out. They are composed here and given to lws as raw bytes, since lws sends one frame
+ * in one system call: many small answers of a turn leave together this way. A server's frames
+ * are not masked (RFC 6455 5.1), so a frame is its head and the bytes as they are. Each chunk
  * holds whole frames only: lws puts its pongs between chunks. */
 #include "listen/ws.h"
 
@@ -18,7 +18,8 @@ limits_of(const struct ws_session *s)
   return &s->session.listener->conf->limits;
 }
 
-/* Writes the head of a frame of `len` bytes (RFC 6455 5.2) so that it ends at `end`. Its length. */
+/* Writes the head of a frame of `len` bytes (RFC 6455 5.2) so that it ends at `end`. Its
+ * length. */
 static size_t
 put_head(unsigned char *end, unsigned char first, size_t len)
 {

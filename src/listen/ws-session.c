@@ -4,9 +4,9 @@
  *   HANDSHAKE -> OPEN -> CLOSING -> CLOSE_SENT -> (freed when lws lets go)
  *                  |________|___________|____-> DEAD -> (freed)
  *
- * What others ask from within their own callbacks (answers, events, its end) is done by the job,
- * later in the same turn: answers of one turn leave together, and a session never ends under its
- * caller. */
+ * What others ask from within their own callbacks (answers, events, its end) is done by the
+ * job, later in the same turn: answers of one turn leave together, and a session never ends
+ * under its caller. */
 #include "listen/ws.h"
 
 #include <stdio.h>
@@ -75,8 +75,8 @@ ws_session_left(struct ws_session *s)
   ws_session_arm(s);
 }
 
-/* From the job: the close handshake (RFC 6455 7.1.2). Frames of the client are still read, for its
- * close frame is among them. */
+/* From the job: the close handshake (RFC 6455 7.1.2). Frames of the client are still read, for
+ * its close frame is among them. */
 static void
 begin_closing(struct ws_session *s)
 {
@@ -97,8 +97,8 @@ ws_session_kill(struct ws_session *s)
   ws_session_run_soon(s);
 }
 
-/* From the job: lws finds out by itself that the socket is dead, and closes. What a client that
- * does not read has not taken is dropped by the kernel too. */
+/* From the job: lws finds out by itself that the socket is dead, and closes. What a client
+ * that does not read has not taken is dropped by the kernel too. */
 static void
 die(struct ws_session *s)
 {
@@ -179,8 +179,8 @@ ws_session_arm(struct ws_session *s)
     worker_timer_start(s->session.worker, &s->timer, due > now ? due - now : 1);
 }
 
-/* A client that has not been heard of for an interval is asked, and cut after another one. While
- * nothing is read from it, its answer could not be seen. */
+/* A client that has not been heard of for an interval is asked, and cut after another one.
+ * While nothing is read from it, its answer could not be seen. */
 static bool
 silent(struct ws_session *s, uint64_t now)
 {

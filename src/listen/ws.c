@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* WebSocket: one lws context for each worker, a guest on the worker's loop. It listens on nothing:
- * it is given sockets whose handshake the gate has judged. */
+/* WebSocket: one lws context for each worker, a guest on the worker's loop. It listens on
+ * nothing: it is given sockets whose handshake the gate has judged. */
 #include "listen/ws.h"
 
 #include <netinet/in.h>
@@ -112,8 +112,8 @@ on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, 
 
 /* --- adopting ------------------------------------------------------------------------- */
 
-/* The handshake lws gets to see (RFC 6455 4.1): nothing of the client's but its key, and what came
- * behind its head. */
+/* The handshake lws gets to see (RFC 6455 4.1): nothing of the client's but its key, and what
+ * came behind its head. */
 static struct egw_buf *
 canonical_handshake(struct egw_slice key, struct egw_slice rest)
 {
@@ -151,7 +151,7 @@ ws_adopt(struct ws_server *server, struct listener *listener, int fd, struct pee
     peer_release(listener, peer);
     return;
   }
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* fails on the pair behind TLS */
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* not on the pair behind TLS */
   bytes = egw_buf_slice(handshake);
   server->adopting = s;
   lws_adopt_socket_vhost_readbuf(server->vhost, fd, bytes.ptr, bytes.len);
@@ -289,8 +289,8 @@ on_watch_closed(uv_handle_t *handle)
   worker_run_soon(server->lw->worker, &server->gone);
 }
 
-/* lws 4.1 must be asked to free the rest only after its timer and its idle handle (marked by the
- * context) are closed. Later ones may be asked at any time and do what can be done. */
+/* lws 4.1 must be asked to free the rest only after its timer and its idle handle (marked by
+ * the context) are closed. Later ones may be asked at any time and do what can be done. */
 static void
 on_watch(uv_prepare_t *watch)
 {

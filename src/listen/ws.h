@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The WebSocket listener's own structs, shared by ws.c (context, adopting, start, stop),
- * ws-session.c (one session: states, timers, operations), ws-recv.c (messages in) and ws-send.c
- * (frames out). RFC 6455; see parts.h for the outside.
+ * ws-session.c (one session: states, timers, operations), ws-recv.c (messages in) and
+ * ws-send.c (frames out). RFC 6455; see parts.h for the outside.
  *
  * libwebsockets 4.1 as Debian 12 has it decides some of the shape:
- * - A close it is asked for (lws_close_reason() and -1 from a callback) is cut short on a libuv
- *   loop: builds with assertions close twice in a row. So the close frame is written here, and the
- *   client's own close frame, or a timer, ends the connection.
+ * - A close it is asked for (lws_close_reason() and -1 from a callback) is cut short on a
+ *   libuv loop: builds with assertions close twice in a row. So the close frame is written
+ *   here, and the client's own close frame, or a timer, ends the connection.
  * - Its timers run only after one of its sockets had an event. So timers are the worker's.
- * - What it can't send at once it copies and keeps. So at most WS_CHUNK bytes are given to it, and
- *   only when it has nothing left. */
+ * - What it can't send at once it copies and keeps. So at most WS_CHUNK bytes are given to it,
+ *   and only when it has nothing left. */
 #ifndef LISTEN_WS_H
 #define LISTEN_WS_H
 
@@ -29,7 +29,7 @@ struct ws_server {
   struct ws_session *adopting; /* lws is being given the socket of this one */
   struct list sessions;
   unsigned char *chunk;        /* LWS_PRE + WS_CHUNK bytes: frames on their way to lws */
-  uv_prepare_t watch;          /* stopping: looks in every turn whether lws has left the loop */
+  uv_prepare_t watch;          /* stopping: looks in each turn whether lws has left the loop */
   bool watching, draining, stopping;
   struct worker_job gone;      /* the last step of the stop */
 };
@@ -107,8 +107,8 @@ bool ws_receive_late(struct ws_session *s, uint64_t now);
 
 /* --- ws-send.c ------------------------------------------------------------------------ */
 
-/* Sends what can be sent. `writeable`: lws has just said that the socket takes something. -1: the
- * connection is broken. */
+/* Sends what can be sent. `writeable`: lws has just said that the socket takes something. -1:
+ * the connection is broken. */
 int ws_flush(struct ws_session *s, bool writeable) EGW_MUST_CHECK;
 
 /* Puts whole frames of the queued messages into `chunk`; bytes. Pure as to sockets. */

@@ -114,7 +114,8 @@ answer(struct held *h)
     add_text(out, "\"");
     add(out, filler(strtoul(word + 4, NULL, 10)));
     add_text(out, "\"}");
-  } else if ((word = strstr(copy, "stream ")) != NULL || (word = strstr(copy, "cut ")) != NULL) {
+  } else if ((word = strstr(copy, "stream ")) != NULL ||
+             (word = strstr(copy, "cut ")) != NULL) {
     add_text(out, "\"");
     h->left = strtoul(strchr(word, ' '), NULL, 10);
     h->breaks = word[0] == 'c';
@@ -286,6 +287,12 @@ kit_sessions(void)
 
   kit_call(do_sessions, &n);
   return n;
+}
+
+int64_t
+kit_refused(enum refusal refusal)
+{
+  return metric_read(&kit.worker.metrics->refused[refusal]);
 }
 
 static void

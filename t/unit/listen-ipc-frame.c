@@ -5,8 +5,8 @@
 
 #define LIMIT 4096
 
-/* What was found, as text: values as they are, "!" broken, "%" too large, "?" lost, "#" over the
- * budget; each followed by a newline. */
+/* What was found, as text: values as they are, "!" broken, "%" too large, "?" lost, "#" over
+ * the budget; each followed by a newline. */
 struct found {
   char text[1 << 16];
   size_t len;
@@ -155,7 +155,8 @@ check_splits(const char *name, const char *in, size_t len, const char *want)
 static void
 check_thirds(void)
 {
-  static const char in[] = "\xef\xbb\xbf{\"a\":\"\\u00e4\xc3\xa4\"} [1,-2.5e+1]\n{\"x\" 1}{\"b\":{}}7 ";
+  static const char in[] = "\xef\xbb\xbf{\"a\":\"\\u00e4\xc3\xa4\"} [1,-2.5e+1]\n"
+                           "{\"x\" 1}{\"b\":{}}7 ";
   static const char want[] = "{\"a\":\"\\u00e4\xc3\xa4\"}\n[1,-2.5e+1]\n!\n{\"b\":{}}\n7\n";
   static struct found found;
   size_t len = sizeof(in) - 1, a, b;
@@ -184,9 +185,10 @@ check_limits(void)
   struct frame frame;
   size_t i;
 
-  memset(big, '[', sizeof(big));
-  check_splits("too deep", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]"
-               "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]{}", 134, "!\n{}\n");
+  memset(big, '[', 65);
+  memset(big + 65, ']', 65);
+  memcpy(big + 130, "{}", 2);
+  check_splits("too deep", big, 132, "!\n{}\n");
 
   big[0] = '"';
   memset(big + 1, 'x', LIMIT - 2);
@@ -268,7 +270,8 @@ check_long(void)
     frame_feed(&frame, value + i, total - i < 100 ? total - i : 100);
     while (frame_next(&frame, &text) == FRAME_VALUE) {
       got = egw_buf_slice(text).len;
-      ok(got == total && memcmp(egw_buf_slice(text).ptr, value, total) == 0, "8 MB in pieces of 100");
+      ok(got == total && memcmp(egw_buf_slice(text).ptr, value, total) == 0,
+         "8 MB in pieces of 100");
       egw_buf_unref(text);
     }
   }

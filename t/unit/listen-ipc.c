@@ -16,7 +16,9 @@ stop(const char *name)
 {
   const char *why = kit_stop(0);
 
-  ok(why == NULL, "%s: nothing is left%s%s", name, why == NULL ? "" : ": ", why == NULL ? "" : why);
+  ok(why == NULL, "%s: nothing is left", name);
+  if (why != NULL)
+    printf("#   %s\n", why);
 }
 
 static void
@@ -53,7 +55,8 @@ next_is_big(int fd, size_t n)
 
   for (i = 0; i < n && good; i++)
     good = text[11 + i] == 'x';
-  good = good && memcmp(text, "{\"result\":\"", 11) == 0 && memcmp(text + 11 + n, "\"}\n", 3) == 0;
+  good = good && memcmp(text, "{\"result\":\"", 11) == 0 &&
+         memcmp(text + 11 + n, "\"}\n", 3) == 0;
   free(text);
   return good;
 }
@@ -243,7 +246,7 @@ check_limits(void)
   say(fd, "[1]{\"a\":");
   ok(next_is(fd, "{\"result\":[1]}"), "a request and a half");
   ok(ends(fd), "too slow: the end");
-  is_int(metric_read(&kit.worker.metrics->refused[REFUSED_TIMEOUT]), 1, "is counted");
+  is_int(kit_refused(REFUSED_TIMEOUT), 1, "is counted");
   close(fd);
   fd = kit_connect(KIT_IPC);
   say(fd, "[1]");
@@ -279,7 +282,7 @@ check_peers(void)
   kit_start();
   fd = kit_connect(KIT_IPC);
   ok(ends(fd), "a user that is not on the list is refused");
-  is_int(metric_read(&kit.worker.metrics->refused[REFUSED_PEER]), 1, "and counted");
+  is_int(kit_refused(REFUSED_PEER), 1, "and counted");
   close(fd);
   kit_uids(NULL, 0);
   stop("peers");
@@ -328,7 +331,7 @@ check_slow_reader(void)
     got += kit_read_all(good, event, 40001) && event[40000] == '\n';
   }
   is_int(got, 100, "the reader gets all events at once");
-  is_int(metric_read(&kit.worker.metrics->refused[REFUSED_SLOW_READER]), 1, "the slow one is cut");
+  is_int(kit_refused(REFUSED_SLOW_READER), 1, "the slow one is cut");
   is_int(kit_sessions(), 1, "and gone");
   ok(ended(slow), "it sees the end");
   close(slow);
@@ -400,11 +403,23 @@ check_many(void)
     int fd = kit_connect(KIT_IPC);
 
     switch (i % 5) {
-    case 0: say(fd, "[1]"), good += next_is(fd, "{\"result\":[1]}"); break;
-    case 1: say(fd, "[\"later\"]"); break;
-    case 2: say(fd, "[\"la"); break;
-    case 3: say(fd, "[1]"), shutdown(fd, SHUT_WR), good += next_is(fd, "{\"result\":[1]}"); break;
-    default: break;
+    case 0:
+      say(fd, "[1]");
+      good += next_is(fd, "{\"result\":[1]}");
+      break;
+    case 1:
+      say(fd, "[\"later\"]");
+      break;
+    case 2:
+      say(fd, "[\"la");
+      break;
+    case 3:
+      say(fd, "[1]");
+      shutdown(fd, SHUT_WR);
+      good += next_is(fd, "{\"result\":[1]}");
+      break;
+    default:
+      break;
     }
     close(fd);
   }
@@ -428,7 +443,6 @@ check_descriptors(void)
   say(fd, "[1]");
   ok(next_is(fd, "{\"result\":[1]}"), "a served client");
   fds[n++] = kit_connect(KIT_IPC);
-  ok(kit_sessions() == 2 || kit_sessions() <= 2, "and another one");
   low = old;
   low.rlim_cur = kit_descriptors() + 1;
   setrlimit(RLIMIT_NOFILE, &low);
