@@ -251,3 +251,35 @@ def furnish(node, big=120):
             "noted_hash": noted[0]["blockHash"], "paid": paid["transactionHash"],
             "big_block": int(latest["number"], 16), "big_hash": latest["hash"],
             "unknown_hash": UNKNOWN_HASH}
+
+
+def furnish_geth(node):
+    """The same for a development geth, with the account that it holds the key of."""
+    who = node.ask("eth_accounts")[0]
+    made = _sent(node, {"from": who, "data": probe()["bytecode"], "gas": hex(2000000)})
+    contract = made["contractAddress"]
+    noted = [_sent(node, {"from": who, "to": contract, "gas": hex(300000),
+                          "data": text_data("note(uint256,uint256,string)", "note %d" % key, key,
+                                            key * 1000)}) for key in (1, 2, 3)]
+    paid = _sent(node, {"from": who, "to": ACCOUNTS[1], "value": hex(10 ** 18),
+                        "gas": hex(21000)})
+    return {"contract": contract, "accounts": [who] + list(ACCOUNTS[1:]),
+            "bytecode": probe()["bytecode"], "deployed": made["transactionHash"],
+            "noted": [n["transactionHash"] for n in noted], "noted_hash": noted[0]["blockHash"],
+            "paid": paid["transactionHash"], "big_block": int(paid["blockNumber"], 16),
+            "big_hash": paid["blockHash"], "unknown_hash": UNKNOWN_HASH}
+
+
+def facts_of_chain(node):
+    """Facts about a chain that is there: the last block with transactions."""
+    number = int(node.ask("eth_blockNumber"), 16)
+    blocks = [node.ask("eth_getBlockByNumber", hex(n), True) for n in range(number, 0, -1)]
+    busy = [b for b in blocks if b["transactions"]]
+    txs = [t for b in busy for t in b["transactions"]]
+    calls = [t for t in txs if t["to"] and t["input"] != "0x"] or txs
+    made = [t for t in txs if t["to"] is None] or txs
+    return {"contract": calls[0]["to"], "accounts": [txs[0]["from"]], "deployed": made[0]["hash"],
+            "bytecode": probe()["bytecode"], "noted": [t["hash"] for t in calls[:3]],
+            "noted_hash": calls[0]["blockHash"], "paid": txs[-1]["hash"],
+            "big_block": int(busy[0]["number"], 16), "big_hash": busy[0]["hash"],
+            "unknown_hash": UNKNOWN_HASH}
