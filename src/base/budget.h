@@ -25,6 +25,14 @@ budget_take(struct budget *budget, size_t n)
   return false;
 }
 
+/* Whether nothing more should be begun. */
+static inline bool
+budget_full(struct budget *budget)
+{
+  return budget->limit != 0 &&
+         atomic_load_explicit(&budget->used, memory_order_relaxed) >= budget->limit;
+}
+
 /* Counts `n` bytes that are already there, limit or not. */
 static inline void
 budget_force(struct budget *budget, size_t n)

@@ -118,7 +118,7 @@ const struct egw_option conf_network_options[] = {
           .help = "Time for a call, all attempts together"),
   NETWORK("attempt_timeout", EGW_OPT_DURATION, attempt_timeout, .fallback = "0", .max = HOUR,
           .help = "Time for one attempt at an upstream; 0: what is left of the call's"),
-  NETWORK("stream_threshold", EGW_OPT_SIZE, stream_threshold, .fallback = "1MiB", .min = 1,
+  NETWORK("stream_threshold", EGW_OPT_SIZE, stream_threshold, .fallback = "4MiB", .min = 1,
           .max = GIB, .help = "Replies longer than this are passed on in pieces"),
   PART("upstreams", .help = "The nodes"),
   PART("middleware", .help = "The stages a call passes; default: ( { use = \"methods\"; } )"),

@@ -229,8 +229,7 @@ on_reply(struct session *session, void *cookie, struct out *out)
   }
   if (out != NULL && !out->open) {
     conn->queued = out->bytes;
-    session->queue_bytes += conn->queued;
-    metric_add(&session->worker->metrics->queue_bytes, (int64_t)conn->queued);
+    session_queue(session, conn->queued, 0);
     metric_add(&session->worker->metrics->bytes_out[CLIENT_HTTP], (int64_t)conn->queued);
   }
   http_wake(conn);

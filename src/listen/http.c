@@ -113,8 +113,7 @@ http_request_end(struct http_conn *conn)
     budget_give(&conn->server->worker->gateway->budget, conn->reserved);
   conn->reserved = 0;
   conn->body_len = 0;
-  conn->session.queue_bytes -= conn->queued;
-  metric_add(&conn->server->worker->metrics->queue_bytes, -(int64_t)conn->queued);
+  session_queue(&conn->session, 0, conn->queued);
   conn->queued = 0;
   conn->answered = false;
 }
@@ -230,7 +229,7 @@ http_adopt(struct http_server *server, struct listener *listener, int fd, struct
 
 /* --- starting ------------------------------------------------------------------------- */
 
-static void
+__attribute__((format(printf, 2, 0))) static void
 on_log(void *cls, const char *fmt, va_list ap)
 {
   char text[512];

@@ -3,6 +3,7 @@
 #include "listen/session.h"
 
 #include <string.h>
+#include "gateway/gateway.h"
 #include "listen/parts.h"
 #include "push/push.h"
 
@@ -41,6 +42,22 @@ session_may_read(struct session *session)
     return true;
   session->read_blocked = true;
   return false;
+}
+
+/* The bytes are there already, so the budget counts them whether it has room or not: it is what
+ * comes next that is refused then. */
+void
+session_queue(struct session *session, size_t more, size_t less)
+{
+  struct budget *budget = &session->worker->gateway->budget;
+
+  session->queue_bytes += more;
+  session->queue_bytes -= less;
+  metric_add(&session->worker->metrics->queue_bytes, (int64_t)more - (int64_t)less);
+  if (more > less)
+    budget_force(budget, more - less);
+  else if (less > more)
+    budget_give(budget, less - more);
 }
 
 void

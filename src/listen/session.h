@@ -70,6 +70,10 @@ void session_init(struct session *session, const struct session_ops *ops, enum c
  * much output is waiting; ready() is called when that has changed. */
 bool session_may_read(struct session *session);
 
+/* Output was handed over (`more` bytes) or sent or dropped (`less`): keeps queue_bytes, its metric
+ * and the gateway's byte budget. */
+void session_queue(struct session *session, size_t more, size_t less);
+
 /* The listener sent queued bytes (queue_bytes went down): may call ops->ready(). */
 void session_sent(struct session *session);
 

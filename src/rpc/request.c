@@ -6,12 +6,15 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "chain/call.h"
+#include "gateway/gateway.h"
 #include "listen/listen.h"
 #include "listen/session.h"
 #include "push/push.h"
 #include "rpc/answer.h"
 #include "rpc/envelope.h"
 #include "rpc/method.h"
+
+#define QUEUE_TIMES 8u /* max_queue so many times over: the session ends */
 
 struct request {
   struct session *session;
@@ -44,6 +47,19 @@ request_free(struct request *request)
   arena_free(&arena); /* the request itself goes with it */
 }
 
+/* Replies to calls that were in flight may pass the queue's limit, at which nothing more is read
+ * from the session; one that lets several times as much pile up does not read at all. */
+static void
+check_queue(struct session *session)
+{
+  uint64_t max = session->listener->conf->limits.max_queue;
+
+  if (session->kind == CLIENT_HTTP || max == 0 || session->queue_bytes / QUEUE_TIMES < max)
+    return;
+  metric_add(&session->worker->metrics->refused[REFUSED_SLOW_READER], 1);
+  session->ops->close(session, true, 1013, "answers are not read");
+}
+
 /* All members are there: gives the answer to the session. */
 static void
 answer(struct request *request)
@@ -63,6 +79,7 @@ answer(struct request *request)
   if (session->state != SESSION_GONE) {
     push_answered(session, request);
     session_sent(session);
+    check_queue(session);
   }
   request_free(request);
 }
@@ -105,7 +122,9 @@ start_member(struct request *request, size_t index, struct egw_slice text)
   m->id = r.id;
   m->silent = r.id.ptr == NULL && r.fault == RPC_FAULT_NONE;
   m->fault = r.fault;
-  if (r.fault != RPC_FAULT_NONE)
+  if (r.fault == RPC_FAULT_NONE && budget_full(&session->worker->gateway->budget))
+    m->fault = RPC_FAULT_OVERLOADED;
+  if (m->fault != RPC_FAULT_NONE)
     return;
   if (r.method.ptr == r.method_text) /* it held escapes: the copy must live as long as the call */
     r.method.ptr = arena_copy(&request->arena, r.method);
