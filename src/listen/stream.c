@@ -24,12 +24,6 @@ stream_is_event(const struct out *out)
   return out->changed == NULL && out->changed_arg != NULL;
 }
 
-static void
-stream_count(struct stream *stream, size_t more, size_t less)
-{
-  session_queue(stream->session, more, less);
-}
-
 /* The message has all its bytes: nobody will call `changed` again. */
 static void
 stream_whole(struct stream *stream, struct out *out)
@@ -53,7 +47,7 @@ stream_changed(struct out *out, void *arg)
     stream_whole(stream, out);
   list_for_each(node, &stream->outs)
     bytes += container_of(node, struct out, node)->bytes;
-  stream_count(stream, bytes, stream->session->queue_bytes);
+  session_queue(stream->session, bytes, stream->session->queue_bytes);
   stream->wake(stream);
 }
 
@@ -70,7 +64,7 @@ stream_add(struct stream *stream, struct out *out, bool event)
       stream->event_bytes += out->bytes;
   }
   list_append(&stream->outs, &out->node);
-  stream_count(stream, out->bytes, 0);
+  session_queue(stream->session, out->bytes, 0);
   stream->wake(stream);
 }
 
@@ -107,7 +101,7 @@ stream_consume(struct stream *stream, struct out *out, size_t n)
   stream->current = out;
   if (stream_is_event(out))
     stream->event_bytes -= n;
-  stream_count(stream, 0, n);
+  session_queue(stream->session, 0, n);
   out_consume(out, n);
   if (out->open && n > 0 && out->drained != NULL)
     out->drained(out, out->arg);
@@ -118,7 +112,7 @@ stream_end(struct stream *stream, struct out *out)
 {
   if (stream_is_event(out))
     stream->event_bytes -= out->bytes;
-  stream_count(stream, 0, out->bytes);
+  session_queue(stream->session, 0, out->bytes);
   if (stream->current == out)
     stream->current = NULL;
   list_remove(&out->node);
