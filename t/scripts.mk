@@ -17,6 +17,14 @@ script_tests += \
 	t/wire-m-policy.t \
 	t/wire-s-faults.t \
 	t/wire-stream.t \
+	t/differential-anvil.t \
+	t/differential-geth.t \
+	t/interop-alloy.t \
+	t/interop-cast.t \
+	t/interop-ethers.t \
+	t/interop-viem.t \
+	t/interop-web3js.t \
+	t/interop-web3py.t \
 	$(NULL)
 
 # Their kit.
@@ -29,4 +37,25 @@ EXTRA_DIST += \
 	t/lib/tap.py \
 	t/lib/wire.py \
 	t/lib/wsframe.py \
+	$(NULL)
+
+# Real nodes and clients; t/interop/install puts them outside the tree.
+EXTRA_DIST += \
+	t/interop/install \
+	t/interop/package.json \
+	t/interop/requirements.txt \
+	t/interop/Probe.sol \
+	t/interop/Probe.json \
+	t/interop/common.mjs \
+	t/interop/ethers.mjs \
+	t/interop/viem.mjs \
+	t/interop/web3js.mjs \
+	t/interop/web3py.py \
+	t/interop/cast.py \
+	t/interop/alloy/Cargo.toml \
+	t/interop/alloy/Cargo.lock \
+	t/interop/alloy/src/main.rs \
+	t/lib/differential.py \
+	t/lib/interop.py \
+	t/lib/nodes.py \
 	$(NULL)
