@@ -78,8 +78,8 @@ answer(struct request *request)
   session->ops->reply(session, cookie, out);
   if (session->state != SESSION_GONE) {
     push_answered(session, request);
-    session_sent(session);
     check_queue(session);
+    session_sent(session);
   }
   request_free(request);
 }
