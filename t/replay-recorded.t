@@ -29,7 +29,10 @@ def exchanges(path):
             elif line.startswith(b"<< ") and asked is not None:
                 answer = dict(rawjson.members(line[3:]))
                 which = "error" if "error" in answer else "result"
-                out.append((rawjson.parse(asked["method"]), asked.get("params"), which, answer[which]))
+                # One node answered "error":null and no result: no reply for a client.
+                if answer[which] != b"null" or which == "result":
+                    out.append((rawjson.parse(asked["method"]), asked.get("params"), which,
+                                answer[which]))
                 asked = None
     return out
 
@@ -40,6 +43,10 @@ def compare(raw, number, exchange):
     tap.eq(set(fields), {"jsonrpc", "id", which}, "members of the answer to %s %r: %r"
            % (method, (params or b"")[:200], raw[:300]))
     tap.eq(fields["id"], number, "id")
+    if which == "error" and rawjson.member(value, "message")[:1] != b'"':
+        # One node's error has the message null, which clients refuse: it is repaired.
+        tap.eq(rawjson.member(fields[which], "code"), rawjson.member(value, "code"), "code")
+        return
     if fields[which] != value:
         tap.eq(fields[which], value, "%s of %s %r" % (which, method, (params or b"")[:200]))
 

@@ -129,7 +129,7 @@ class Gateway:
                 self.wait_ready()
         except Failed:
             diag(self.log()[-3000:])
-            self.kill()
+            self.discard()
             raise
 
     def _listening(self):
