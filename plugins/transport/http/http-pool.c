@@ -105,7 +105,7 @@ pool_pump(struct http_link *l)
 
     if (!names_ready(l))
       return;
-    if (auth_refresh(l) != 0) {
+    if (headers_refresh(l) != 0) {
       pool_fail_waiting(l, EGW_NOT_SENT, "memory is short");
       return;
     }

@@ -20,13 +20,7 @@ static const struct egw_option options[] = {
   { .name = "stall_timeout", .type = EGW_OPT_DURATION, .offset = FIELD(stall_timeout),
     .fallback = "30s", .min = 1000, .max = IDLE_MAX,
     .help = "Ends an exchange whose reply began and then brought nothing for so long" },
-  { .name = "headers", .type = EGW_OPT_LIST, .offset = FIELD(headers),
-    .flags = EGW_OPTION_SECRET,
-    .help = "Further request headers, each as \"Name: value\"" },
-  { .name = "bearer", .type = EGW_OPT_SECRET, .offset = FIELD(bearer),
-    .help = "Token for the header Authorization: Bearer" },
-  { .name = "jwt_secret", .type = EGW_OPT_SECRET, .offset = FIELD(jwt_secret),
-    .help = "32 bytes in hex: signs the tokens that nodes ask for on an authenticated port" },
+  AUTH_OPTIONS(http, auth),
   { .name = "user_agent", .type = EGW_OPT_STRING, .offset = FIELD(user_agent),
     .fallback = "ethrpc-gw/" EGW_VERSION, .help = "Value of the header User-Agent" },
   { .name = "ca_file", .type = EGW_OPT_STRING, .offset = FIELD(ca_file),
@@ -52,7 +46,7 @@ http_configure(void *self, struct egw_conf *section)
   http->curl_ready = true;
   if (http->ca_file != NULL && http->insecure_skip_verify)
     egw_conf_warn(section, "ca_file", "has no effect with insecure_skip_verify");
-  return auth_configure(http, section);
+  return headers_configure(http, section);
 }
 
 static void
@@ -60,7 +54,7 @@ http_unconfigure(void *self)
 {
   struct http *http = self;
 
-  explicit_bzero(http->jwt_key, sizeof http->jwt_key);
+  explicit_bzero(http->auth.jwt_key, sizeof http->auth.jwt_key);
   if (http->curl_ready)
     curl_global_cleanup();
 }
@@ -119,7 +113,7 @@ warn_of_risks(const struct http_link *l)
   if (url->tls && l->http->insecure_skip_verify)
     egw_log(EGW_WARN, "http", "%s: insecure_skip_verify: its certificate is not checked",
             egw_link_name(l->link));
-  if (!url->tls && auth_is_secret(l) && !is_loopback(url->host))
+  if (!url->tls && auth_is_secret(&l->http->auth, url) && !is_loopback(url->host))
     egw_log(EGW_WARN, "http", "%s: credentials are sent over plain http",
             egw_link_name(l->link));
 }
@@ -163,7 +157,7 @@ http_open(struct egw_link *link)
   list_init(&l->idle);
   list_append(&l->hub->links, &l->node);
   l->url = make_url(egw_link_url(link));
-  if (l->url == NULL || auth_refresh(l) != 0 || names_open(l) != 0) {
+  if (l->url == NULL || headers_refresh(l) != 0 || names_open(l) != 0) {
     egw_log(EGW_ERROR, "http", "%s: memory is short", egw_link_name(link));
     free_link(l);
     return -1;

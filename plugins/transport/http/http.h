@@ -6,7 +6,7 @@
  *   http-easy.c     one easy handle: settings, the write callback, how an exchange ended
  *   http-loop.c     libcurl's multi handle on the worker's loop
  *   http-names.c    the addresses of a link's host
- *   http-auth.c     the request's headers, tokens included
+ *   http-headers.c  the request's headers, tokens included
  *
  * Per worker and instance there is one hub (a multi handle), per link a queue and a pool of
  * easy handles. An exchange waits in the queue until the link has an address and a free place,
@@ -18,9 +18,8 @@
 #include <curl/curl.h>
 #include <uv.h>
 #include <ethrpc-gw/transport.h>
+#include "../common/auth.h"
 #include "base/list.h"
-
-#define HTTP_JWT_BYTES 32
 
 /* An instance: the options of one upstream. Constant once workers run. */
 struct http {
@@ -28,10 +27,9 @@ struct http {
   uint64_t idle_timeout, stall_timeout; /* ms */
   const char *ca_file;
   bool insecure_skip_verify;
-  struct egw_strings headers;           /* "Name: value" */
-  const char *bearer, *jwt_secret, *user_agent;
-  unsigned char jwt_key[HTTP_JWT_BYTES];
-  bool has_jwt, curl_ready;
+  const char *user_agent;
+  struct auth auth;
+  bool curl_ready;
 };
 
 /* A list of strings for libcurl, which keeps pointers to it. Counted; one worker. */
@@ -181,14 +179,12 @@ int names_open(struct http_link *l);
 bool names_ready(struct http_link *l);
 void names_close(struct http_link *l);
 
-/* --- http-auth.c ---------------------------------------------------------------------- */
+/* --- http-headers.c ------------------------------------------------------------------- */
 
-/* Checks `headers`, `bearer`, `jwt_secret`; main thread. 0 or -1. */
-int auth_configure(struct http *http, struct egw_conf *section);
+/* Checks the options; main thread. 0 or -1. */
+int headers_configure(struct http *http, struct egw_conf *section);
 /* Makes the headers of the link, or makes them anew when the token is old. 0 or -1. */
-int auth_refresh(struct http_link *l);
-/* Whether requests carry something that plain http would give away. */
-bool auth_is_secret(const struct http_link *l);
+int headers_refresh(struct http_link *l);
 
 struct http_list *http_list_new(void);
 /* Appends a copy. 0 or -1. */

@@ -2,8 +2,10 @@
 if HAVE_CURL
 plugin_PROGRAMS += plugins/transport/http/http.so
 plugins_transport_http_http_so_SOURCES = \
-	plugins/transport/http/http-auth.c \
+	plugins/transport/common/auth.c \
+	plugins/transport/common/auth.h \
 	plugins/transport/http/http-easy.c \
+	plugins/transport/http/http-headers.c \
 	plugins/transport/http/http-loop.c \
 	plugins/transport/http/http-names.c \
 	plugins/transport/http/http-pool.c \
