@@ -142,9 +142,25 @@ conn_free(struct http_conn *conn)
   http_request_end(conn);
   session_gone(&conn->session);
   list_remove(&conn->node);
+  list_remove(&conn->adopting);
   peer_release(conn->session.listener, &conn->peer);
   conn->server->conns--;
   free(conn);
+}
+
+/* Announced from within MHD_add_connection(), or (libmicrohttpd 1.0) when it runs next. */
+static struct http_conn *
+find_fd(struct http_server *server, int fd)
+{
+  struct list *node;
+
+  list_for_each(node, &server->adopting) {
+    struct http_conn *conn = container_of(node, struct http_conn, adopting);
+
+    if (conn->fd == fd)
+      return conn;
+  }
+  return NULL;
 }
 
 /* The descriptor is still open when libmicrohttpd says that the connection is closed; a second
@@ -154,13 +170,17 @@ on_connection(void *cls, struct MHD_Connection *mhd, void **context,
               enum MHD_ConnectionNotificationCode code)
 {
   struct http_server *server = cls;
+  const union MHD_ConnectionInfo *info;
   struct http_conn *conn;
   int fd;
 
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-    conn = server->adopting;
-    server->adopting = NULL;
-    conn->mhd = mhd;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    conn = info == NULL ? NULL : find_fd(server, info->connect_fd);
+    if (conn != NULL) {
+      list_remove(&conn->adopting);
+      conn->mhd = mhd;
+    }
     *context = conn;
     return;
   }
@@ -212,8 +232,9 @@ http_adopt(struct http_server *server, struct listener *listener, int fd, struct
   peer->counted = false;
   conn->fd = fd;
   list_init(&conn->node);
+  list_init(&conn->adopting);
+  list_append(&server->adopting, &conn->adopting);
   server->conns++;
-  server->adopting = conn;
   server->wanted = true;
   make_idle(conn);
   if (MHD_add_connection(server->daemon, fd,
@@ -221,15 +242,14 @@ http_adopt(struct http_server *server, struct listener *listener, int fd, struct
                                : (const struct sockaddr *)&peer->addr,
                          local ? sizeof unnamed : peer->addr_len) == MHD_YES)
     return;
-  /* The descriptor was closed; the connection was freed if it had been announced. */
-  if (server->adopting == conn)
+  /* The descriptor was closed; a connection that had been announced was freed then. */
+  if (find_fd(server, fd) != NULL)
     conn_free(conn);
-  server->adopting = NULL;
 }
 
 /* --- starting ------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 0))) static void
+__attribute__((format(printf, 2, 0))) __attribute__((format(printf, 2, 0))) static void
 on_log(void *cls, const char *fmt, va_list ap)
 {
   char text[512];
@@ -322,6 +342,7 @@ http_start(struct listen_worker *lw)
   server->hook.fn = on_turn;
   server->strict_parser = has_strict_parser();
   list_init(&server->active);
+  list_init(&server->adopting);
   http_sweep_init(server);
   server->ports = calloc(n, sizeof *server->ports);
   server->daemon = server->ports == NULL ? NULL : start_daemon(server);
@@ -386,6 +407,8 @@ http_stop(struct http_server *server)
     uv_close((uv_handle_t *)&server->idle, on_handle_closed);
   MHD_stop_daemon(server->daemon);
   server->daemon = NULL;
+  while (!list_empty(&server->adopting))
+    conn_free(container_of(server->adopting.next, struct http_conn, adopting));
   if (handles > 0)
     return;
   server->handles = 1;
