@@ -8,7 +8,7 @@
 #include <openssl/x509v3.h>
 #include "test-node-parts.h"
 
-/* --- the handshake ------------------------------------------------------------------------ */
+/* --- the handshake ---------------------------------------------------------------------- */
 
 static bool
 read_head(struct node_peer *p, char *head, size_t cap)
@@ -61,12 +61,13 @@ ws_accept(struct node_peer *p)
   else if (p->mode == NODE_REFUSE)
     n = snprintf(reply, sizeof reply, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
   else
-    n = snprintf(reply, sizeof reply, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                 "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n", (char *)sum);
+    n = snprintf(reply, sizeof reply, "HTTP/1.1 101 Switching Protocols\r\n"
+                 "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                 "Sec-WebSocket-Accept: %s\r\n\r\n", (char *)sum);
   return peer_write(p, reply, (size_t)n) && p->mode == NODE_SERVE;
 }
 
-/* --- frames ------------------------------------------------------------------------------- */
+/* --- frames ----------------------------------------------------------------------------- */
 
 static bool
 send_frame(struct node_peer *p, unsigned first, const char *bytes, size_t len)
@@ -183,7 +184,7 @@ ws_receive(struct node_peer *p)
   }
 }
 
-/* --- certificates ------------------------------------------------------------------------- */
+/* --- certificates ----------------------------------------------------------------------- */
 
 static void
 add_extension(X509 *cert, int nid, const char *value)

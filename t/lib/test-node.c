@@ -12,7 +12,7 @@
 #include <ethrpc-gw/json.h>
 #include "test-node-parts.h"
 
-/* --- bytes ------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------ */
 
 bool
 peer_read(struct node_peer *p, void *bytes, size_t len)
@@ -81,7 +81,7 @@ peer_line(struct node_peer *p)
   return c == '\n';
 }
 
-/* --- what the methods do ----------------------------------------------------------------- */
+/* --- what the methods do ---------------------------------------------------------------- */
 
 static unsigned long long
 number_at(struct egw_slice params, size_t index)
@@ -175,7 +175,8 @@ static bool
 serve_one(struct node_peer *p)
 {
   struct egw_slice m = { p->text, p->len };
-  struct egw_slice method = egw_json_member(m, "method"), params = egw_json_member(m, "params");
+  struct egw_slice method = egw_json_member(m, "method");
+  struct egw_slice params = egw_json_member(m, "params");
   uint64_t id = 0;
 
   p->node->requests++;
@@ -213,7 +214,7 @@ serve(struct node_peer *p)
     ;
 }
 
-/* --- threads ------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------- */
 
 static void *
 peer_thread(void *arg)
@@ -300,7 +301,7 @@ accept_thread(void *arg)
   return NULL;
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------- */
 
 static int
 listen_unix(struct node *node)

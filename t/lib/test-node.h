@@ -54,8 +54,8 @@ struct node {
   atomic_bool stopping;
 };
 
-/* path: a unix socket; NULL: WebSocket on 127.0.0.1, on `port` or one of the kernel's choice when
- * it is 0; tls: an SSL_CTX with a certificate, or NULL. NULL: it could not be made. */
+/* path: a unix socket; NULL: WebSocket on 127.0.0.1, on `port` or one of the kernel's choice
+ * when it is 0; tls: an SSL_CTX with a certificate, or NULL. NULL: it could not be made. */
 struct node *node_new(const char *path, unsigned port, void *tls);
 
 /* Ends it and all its connections; the socket is gone when it returns. */

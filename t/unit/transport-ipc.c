@@ -80,7 +80,7 @@ call_free(struct thost_call *calls, size_t n)
     thost_call_free(&calls[i]);
 }
 
-/* --- replies ------------------------------------------------------------------------------- */
+/* --- replies ---------------------------------------------------------------------------- */
 
 static void
 test_replies(void)
@@ -170,7 +170,7 @@ test_sizes(void)
   finish(host, node);
 }
 
-/* --- losses -------------------------------------------------------------------------------- */
+/* --- losses ----------------------------------------------------------------------------- */
 
 static void
 test_lost(void)
@@ -220,7 +220,7 @@ test_not_sent(void)
   thost_submit(link, &behind, "echo", "[]");
   thost_submit(link, &gone, "echo", "[]");
   UNTIL(host, partly.sent, 2000);
-  ok(partly.sent && !behind.bound, "a large request is partly written, another waits behind it");
+  ok(partly.sent && !behind.bound, "a large request is partly written, another waits");
   thost_abort(&gone);
   ok(!gone.bound, "one that waits is given up");
   node_kill(node);
@@ -247,7 +247,7 @@ test_abort(void)
   UNTIL(host, b.sent, 2000);
   thost_abort(&b);
   thost_submit(link, &c, "echo", "[]");
-  ok(thost_wait(host, &c, 2000) && c.outcome == EGW_OK, "calls go on after others were given up");
+  ok(thost_wait(host, &c, 2000) && c.outcome == EGW_OK, "calls go on after those given up");
   is_int(node->requests, 2, "the one given up before it was written was not sent");
   call_free(&a, 1), call_free(&b, 1), call_free(&c, 1);
   finish(host, node);
@@ -290,12 +290,12 @@ test_early(void)
   finish(host, node);
 }
 
-/* --- connecting ----------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------- */
 
 static void
 test_absent(void)
 {
-  static const struct egw_link_limits limits = { .connect_timeout_ms = 150, .max_reply = 1 << 20 };
+  static const struct egw_link_limits limits = { .connect_timeout_ms = 150, .max_reply = 999 };
   struct thost *host = thost_new("ipc", quick);
   struct egw_link *link = thost_open(host, url, &limits);
   struct node *node;
@@ -317,7 +317,7 @@ test_absent(void)
   thost_abort(&c);
   node = node_new(path, 0, NULL);
   thost_submit(link, &d, "echo", "[]");
-  ok(thost_wait(host, &d, 2000) && d.outcome == EGW_OK, "the socket comes: calls are answered");
+  ok(thost_wait(host, &d, 2000) && d.outcome == EGW_OK, "the socket comes: an answer");
   call_free(&a, 1), call_free(&b, 1), call_free(&c, 1), call_free(&d, 1);
   finish(host, node);
 }
@@ -378,7 +378,7 @@ test_close(void)
 
   thost_submit(link, &a, "echo", "[]");
   thost_close(link);
-  ok(a.done && a.outcome == EGW_ABORTED, "closed before it is connected: what waits is aborted");
+  ok(a.done && a.outcome == EGW_ABORTED, "closed before it is connected: a call is aborted");
   link = thost_open(host, url, NULL);
   thost_run(host, is_up, link, 2000);
   thost_submit(link, &b, "mute", "[]");
@@ -412,7 +412,7 @@ test_bad_paths(void)
   finish(host, NULL);
 }
 
-/* --- several connections --------------------------------------------------------------------- */
+/* --- several connections ---------------------------------------------------------------- */
 
 static void
 test_spread(void)
@@ -483,7 +483,7 @@ test_pause(void)
 static void
 test_all_paused(void)
 {
-  static const struct egw_link_limits limits = { .connect_timeout_ms = 300, .max_reply = 1 << 20 };
+  static const struct egw_link_limits limits = { .connect_timeout_ms = 300, .max_reply = 999 };
   static const char *const one[] = { "connections", "1", NULL };
   struct node *node = node_new(path, 0, NULL);
   struct thost *host = thost_new("ipc", one);

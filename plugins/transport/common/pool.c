@@ -41,7 +41,7 @@ pool_of_conn(const struct egw_conn *conn)
   return *(struct pool_member **)egw_conn_state(conn);
 }
 
-/* --- waiting exchanges ----------------------------------------------------------------- */
+/* --- waiting exchanges ------------------------------------------------------------------ */
 
 /* The connection it has to go out on, or NULL. */
 static struct egw_conn *
@@ -66,6 +66,18 @@ pool_fail_all(struct list *waits, enum egw_outcome outcome, const char *why)
   list_splice(&all, waits);
   while ((node = all.next) != &all)
     pool_fail(pool_wait_of(node), outcome, why);
+}
+
+/* Moves the queue of a member to `to`. */
+static void
+pool_take_queue(struct pool_member *member, struct list *to)
+{
+  struct list *node;
+
+  list_for_each(node, &member->queue)
+    pool_wait_of(node)->member = NULL;
+  list_splice(to, &member->queue);
+  member->queued = 0;
 }
 
 static void
@@ -143,13 +155,15 @@ pool_pick(const struct pool *pool)
   list_for_each(node, &pool->members) {
     struct pool_member *m = pool_member_of(node);
 
-    if (m->state == POOL_OPEN && !m->paused && (best == NULL || pool_load(m) < pool_load(best)))
+    if (m->state != POOL_OPEN || m->paused)
+      continue;
+    if (best == NULL || pool_load(m) < pool_load(best))
       best = m;
   }
   return best;
 }
 
-/* Opens one connection more where that helps. While nothing is open the retry timer does it. */
+/* Opens one connection more where that helps; while none is open the retry timer does it. */
 static void
 pool_grow(struct pool *pool, bool all_paused)
 {
@@ -180,7 +194,7 @@ pool_place(struct pool *pool, struct pool_wait *wait)
     pool_wait_here(pool, wait);
 }
 
-/* --- when to try again ------------------------------------------------------------------- */
+/* --- when to try again ------------------------------------------------------------------ */
 
 /* A number below `n` (not for secrets): xorshift. */
 static uint64_t
@@ -223,25 +237,31 @@ pool_retry(struct egw_timer *timer)
     pool_connect(pool);
 }
 
-/* Nothing is connected. What was handed in while something was (or while nothing was known)
- * fails now, since another upstream may do better; what comes from now on is a last resort and
- * waits for the next attempts. */
+/* Nothing is connected. */
 static void
-pool_all_gone(struct pool *pool, const char *why, bool first)
+pool_try_later(struct pool *pool)
 {
   uint64_t now = pool_now(pool);
+  uint64_t wait = pool->next_try_ms > now ? pool->next_try_ms - now : 0;
 
   if (pool->count == 0)
-    pool_start_timer(pool, &pool->retry, pool->next_try_ms > now ? pool->next_try_ms - now : 0);
-  if (first)
-    pool_fail_all(&pool->waiting, EGW_NOT_SENT, why);
+    pool_start_timer(pool, &pool->retry, wait);
+}
+
+/* What was handed in while something was connected (or while nothing was known) fails when the
+ * link goes down, since another upstream may do better; what comes later is a last resort and
+ * waits for the next attempts. Taken aside first: what fails may come back at once. */
+static void
+pool_take_waiting(struct pool *pool, struct list *to)
+{
+  list_splice(to, &pool->waiting);
 }
 
 static void
 pool_connect(struct pool *pool)
 {
   const char *why = "cannot connect";
-  bool first = !pool->known;
+  struct list left;
 
   if (pool->ops->connect(pool->link, &why) != NULL)
     return;
@@ -249,11 +269,15 @@ pool_connect(struct pool *pool)
   pool_back_off(pool, false);
   if (pool->open > 0)
     return;
+  list_init(&left);
+  if (!pool->known)
+    pool_take_waiting(pool, &left);
   pool_down(pool, why);
-  pool_all_gone(pool, why, first);
+  pool_try_later(pool);
+  pool_fail_all(&left, EGW_NOT_SENT, why);
 }
 
-/* --- life -------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------- */
 
 /* Closes one connection of those above the configured number when it is quiet: no exchange,
  * and nothing came for a long time, so that no subscription is likely to be on it. */
@@ -269,7 +293,8 @@ pool_trim(struct egw_timer *timer)
 
     if (pool->open <= (uint64_t)pool->options->connections)
       break;
-    if (m->state != POOL_OPEN || m->paused || pool_load(m) > 0 || now - m->used_ms < POOL_IDLE_MS)
+    if (m->state != POOL_OPEN || m->paused || pool_load(m) > 0
+        || now - m->used_ms < POOL_IDLE_MS)
       continue;
     list_remove(&m->node);
     pool->count--;
@@ -352,12 +377,13 @@ pool_lost(struct pool *pool, struct pool_member *member, const char *why)
   struct list left;
 
   list_init(&left);
-  list_splice(&left, &member->queue);
-  member->queued = 0;
-  if (pool->open == 1)
-    pool_down(pool, why);
-  pool->open--;
+  pool_take_queue(member, &left);
   pool_fail_pinned(member, &left, why);
+  if (pool->open == 1) {
+    pool_take_waiting(pool, &left);
+    pool_down(pool, why);
+  }
+  pool->open--;
   egw_conn_lost(member->conn, why);
   member->conn = NULL;
   if (pool->open > 0)
@@ -366,11 +392,24 @@ pool_lost(struct pool *pool, struct pool_member *member, const char *why)
     pool_fail_all(&left, EGW_NOT_SENT, why);
 }
 
+static void
+pool_failed(struct pool *pool, const char *why)
+{
+  struct list left;
+
+  list_init(&left);
+  if (!pool->known)
+    pool_take_waiting(pool, &left);
+  if (pool->open == 0)
+    pool_down(pool, why);
+  pool_fail_all(&left, EGW_NOT_SENT, why);
+}
+
 void
 pool_gone(struct pool_member *member, const char *why)
 {
   struct pool *pool = member->pool;
-  bool was_open = member->state == POOL_OPEN, first = was_open || !pool->known;
+  bool was_open = member->state == POOL_OPEN;
   bool lasted = was_open && pool_now(pool) - member->opened_ms >= pool->options->reconnect_max;
 
   list_remove(&member->node);
@@ -382,10 +421,10 @@ pool_gone(struct pool_member *member, const char *why)
   pool_back_off(pool, member->proven || lasted);
   if (was_open)
     pool_lost(pool, member, why);
-  else if (pool->open == 0)
-    pool_down(pool, why);
+  else
+    pool_failed(pool, why);
   if (pool->open == 0)
-    pool_all_gone(pool, why, first);
+    pool_try_later(pool);
 }
 
 void
@@ -402,7 +441,7 @@ pool_close(struct pool *pool)
   while ((node = list_shift(&pool->members)) != NULL) {
     struct pool_member *m = pool_member_of(node);
 
-    list_splice(&left, &m->queue);
+    pool_take_queue(m, &left);
     m->state = POOL_GONE;
     m->pool = NULL;
     if (m->conn != NULL)
@@ -414,7 +453,7 @@ pool_close(struct pool *pool)
   pool_fail_all(&left, EGW_ABORTED, "the link is closed");
 }
 
-/* --- exchanges ---------------------------------------------------------------------------- */
+/* --- exchanges -------------------------------------------------------------------------- */
 
 void
 pool_submit(struct pool *pool, struct egw_xchg *xchg)
@@ -458,7 +497,7 @@ pool_sent(struct pool_member *member)
   egw_xchg_sent(wait->xchg);
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------- */
 
 int
 pool_data(struct pool_member *member, const char *bytes, size_t len, unsigned flags)
@@ -476,8 +515,7 @@ pool_data(struct pool_member *member, const char *bytes, size_t len, unsigned fl
     return 0;
   member->paused = true;
   list_init(&left);
-  list_splice(&left, &member->queue);
-  member->queued = 0;
+  pool_take_queue(member, &left);
   pool_place_all(pool, &left);
   return 1;
 }

@@ -99,8 +99,8 @@ struct pool {
 void pool_init(struct pool *pool, struct egw_link *link, const struct pool_ops *ops,
                const struct pool_options *options);
 
-/* The transport's callbacks of the same names, for their pool. After pool_close() nothing of the
- * link is touched. */
+/* The transport's callbacks of the same names, for their pool. After pool_close() nothing of
+ * the link is touched. */
 void pool_close(struct pool *pool);
 void pool_submit(struct pool *pool, struct egw_xchg *xchg);
 void pool_abort(struct pool *pool, struct egw_xchg *xchg);
@@ -112,12 +112,12 @@ void pool_member_init(struct pool *pool, struct pool_member *member);
 /* It is connected. -1: memory is short, close it and call pool_gone(). */
 int pool_opened(struct pool_member *member) EGW_MUST_CHECK;
 
-/* It failed or is lost; `why` is constant text without secrets. Nothing but the node's own doing
- * may lead here: a connection that the pool dropped is not reported. */
+/* It failed or is lost; `why` is constant text without secrets. Not for a connection that the
+ * pool itself dropped. */
 void pool_gone(struct pool_member *member, const char *why);
 
-/* The first byte of the first exchange in the member's queue was written: binds it and takes it
- * off. Keep a reference to its body if more is to be written. */
+/* The first byte of the first exchange in the member's queue was written: binds it and takes
+ * it off. Keep a reference to its body if more is to be written. */
 void pool_sent(struct pool_member *member);
 
 /* The first exchange in the member's queue, or NULL. */

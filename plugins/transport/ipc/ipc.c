@@ -52,7 +52,7 @@ ipc_of(struct pool_member *member)
   return container_of(member, struct ipc_conn, member);
 }
 
-/* --- ending ------------------------------------------------------------------------------ */
+/* --- ending ----------------------------------------------------------------------------- */
 
 static void
 ipc_handle_closed(uv_handle_t *handle)
@@ -103,7 +103,7 @@ ipc_reason(int error)
   }
 }
 
-/* --- connecting -------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------- */
 
 /* A connected socket, or -1 with errno. Unix sockets connect at once or not at all. */
 static int
@@ -153,7 +153,7 @@ ipc_connect(struct egw_link *link, const char **why)
   return &c->member;
 }
 
-/* --- writing ----------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------- */
 
 static void
 ipc_watch(struct ipc_conn *c)
@@ -260,7 +260,7 @@ ipc_flush(struct pool_member *member)
     uv_idle_start(&c->soon, ipc_write_soon);
 }
 
-/* --- reading ----------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------- */
 
 static void
 ipc_resume(struct pool_member *member)
@@ -313,13 +313,14 @@ ipc_polled(uv_poll_t *poll, int status, int events)
       ipc_watch(c);
     return;
   }
-  if ((status != 0 || (events & UV_READABLE)) && !c->member.paused && !ipc_read(c, status != 0))
+  if ((status != 0 || (events & UV_READABLE)) && !c->member.paused
+      && !ipc_read(c, status != 0))
     return;
   if (events & UV_WRITABLE)
     ipc_write(c);
 }
 
-/* --- the transport ------------------------------------------------------------------------ */
+/* --- the transport ---------------------------------------------------------------------- */
 
 static const struct pool_ops pool_ops = {
   .area = "ipc",
