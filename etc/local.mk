@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: MIT
 # The demo chain, served when no node is named and none is found.
-pkgdata_DATA = etc/demo.io
-EXTRA_DIST += etc/demo.io
 dist_pkgdata_DATA = etc/demo.io
 EXTRA_DIST += t/tools/demo-token.sol t/tools/make-demo-chain.py
