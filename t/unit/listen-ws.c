@@ -353,15 +353,15 @@ check_pings(void)
   int fd, silent;
   unsigned i, pings = 0;
 
-  kit_limits()->ping_interval = 50;
+  kit_limits()->ping_interval = 250; /* a busy machine must be able to answer in time */
   kit_start();
   silent = kit_connect(KIT_WS);
   fd = kit_connect(KIT_WS);
-  for (i = 0; i < 10 && kit_frame_read(fd, &f); i++) {
+  for (i = 0; i < 4 && kit_frame_read(fd, &f); i++) {
     pings += f.op == PING;
     kit_frame_send(fd, PONG, true, f.payload, f.len);
   }
-  is_int(pings, 10, "an idle client is pinged and stays");
+  is_int(pings, 4, "an idle client is pinged and stays");
   ok(kit_frame_read(silent, &f) && f.op == PING, "a silent one is pinged too");
   ok(ended(silent), "and cut when no pong comes");
   send_text(fd, "[1]");
