@@ -148,13 +148,14 @@ conn_free(struct http_conn *conn)
   free(conn);
 }
 
-/* Announced from within MHD_add_connection(), or (libmicrohttpd 1.0) when it runs next. */
+/* Announced from within MHD_add_connection(), or (libmicrohttpd 1.0) when it runs next. The newest
+ * one of that number. */
 static struct http_conn *
 find_fd(struct http_server *server, int fd)
 {
   struct list *node;
 
-  list_for_each(node, &server->adopting) {
+  for (node = server->adopting.prev; node != &server->adopting; node = node->prev) {
     struct http_conn *conn = container_of(node, struct http_conn, adopting);
 
     if (conn->fd == fd)

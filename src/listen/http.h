@@ -33,6 +33,7 @@ struct http_conn {
   struct session session;
   struct http_server *server;
   struct list node;            /* in server->active, or in an http_port's idle ones */
+  struct list adopting;        /* in server->adopting until libmicrohttpd announces it */
   struct MHD_Connection *mhd;
   struct peer peer;
   int fd;
@@ -83,7 +84,7 @@ struct http_server {
   struct http_port *ports;     /* by listener */
   struct list active;          /* connections with a request */
   struct wheel_timer sweep;
-  struct http_conn *adopting;
+  struct list adopting;
   unsigned conns, handles;
   bool draining, stopping;
 };

@@ -126,7 +126,7 @@ identify(const char *path, struct socket_file *file)
 static int
 bind_with_mode(struct listener *listener, int fd, const struct sockaddr_un *un)
 {
-  mode_t mode, old;
+  mode_t mode = 0, old;
   gid_t gid = 0;
   bool group;
   int rc;

@@ -3,6 +3,7 @@
  * read, answers whole and in pieces. */
 #include "../lib/http-kit.h"
 
+#include <microhttpd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "../lib/tap.h"
@@ -11,6 +12,15 @@
 
 static struct kit kit;
 static struct reply reply;
+
+/* Debian 12's libmicrohttpd, whose lenient parser the gate makes up for. Newer ones are strict by
+ * themselves (and cut the connection without a word for some faults), trim white space as they
+ * should, and up to 1.0.1 can't read chunk extensions. */
+static bool
+is_lenient_library(void)
+{
+  return strncmp(MHD_get_version(), "0.9.7", 5) == 0 && MHD_get_version()[5] < '7';
+}
 
 static int
 fresh(void)
@@ -116,7 +126,7 @@ test_chunks(void)
   for (const char *p = text; *p != '\0'; p++) {
     char chunk[32];
 
-    snprintf(chunk, sizeof chunk, "1;name=value\r\n%c\r\n", *p);
+    snprintf(chunk, sizeof chunk, "1%s\r\n%c\r\n", is_lenient_library() ? ";name=value" : "", *p);
     kit_send(fd, chunk);
   }
   kit_send(fd, "0\r\nX-Trailer: a\r\nContent-Length: 9\r\n\r\n");
@@ -244,7 +254,6 @@ static const char *const smuggled[] = {
   "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: xchunked\r\n\r\n",
   "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: gzip, chunked\r\n\r\n",
   "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: identity\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n",
   "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
   "POST / HTTP/1.1\r\n" JSON "X: a\r\n Content-Length: 9\r\nContent-Length: 4\r\n\r\necho",
   "POST / HTTP/1.1\r\n" JSON "X: a\nContent-Length: 4\r\n\r\necho",
@@ -293,7 +302,8 @@ check_smuggling(const char *text, size_t len, int status)
     kit_send_bytes(fd, text, len);
     kit_send(fd, hidden);
     kit_read(fd, &reply, false);
-    ok(reply.status == status, "%s: %d for %s", second ? "second" : "first", reply.status,
+    ok(reply.status == status || (second && reply.status == 0 && !is_lenient_library()),
+       "%s: %d for %s", second ? "second" : "first", reply.status,
        show(text, len));
     ok(kit_closed(fd) && atomic_load(&kit_started) == started, "and that is all");
     close(fd);
@@ -303,6 +313,8 @@ check_smuggling(const char *text, size_t len, int status)
 static void
 test_smuggling(void)
 {
+  static const char space[] = "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: chunked \r\n\r\n"
+                              "0\r\n\r\n";
   static const char nul[] = "POST / HTTP/1.1\r\n" JSON "Content-Length: 4\0 99\r\n\r\necho";
   static const char nul_host[] = "POST / HTTP/1.1\r\nHost: localhost\0.evil\r\n"
                                  "Content-Type: application/json\r\nContent-Length: 4\r\n\r\necho";
@@ -313,6 +325,8 @@ test_smuggling(void)
     check_smuggling(smuggled[i], strlen(smuggled[i]), 400);
   for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
     check_smuggling(foreign[i], strlen(foreign[i]), 403);
+  if (is_lenient_library())
+    check_smuggling(space, sizeof space - 1, 400);
   check_smuggling(nul, sizeof nul - 1, 400);
   check_smuggling(nul_host, sizeof nul_host - 1, 400);
   check_smuggling(nul_target, sizeof nul_target - 1, 400);
