@@ -36,12 +36,14 @@ def check_metrics(text):
             family = match.group(1)
             tap.eq(helped, family, "HELP before TYPE")
             types[family] = match.group(2)
-            tap.eq(family.endswith("_total"), types[family] == "counter", "suffix of " + family)
+            tap.eq(family.endswith("_total"), types[family] == "counter",
+                   "suffix of " + family)
             continue
         match = SAMPLE.match(line)
         tap.check(match, "line: %r" % line)
         name = match.group(1)
-        base = re.sub("_(bucket|sum|count)$", "", name) if types.get(family) == "histogram" else name
+        base = re.sub("_(bucket|sum|count)$", "",
+                      name) if types.get(family) == "histogram" else name
         tap.eq(base, family, "family of %r" % line)
         key = name + (match.group(2) or "")
         tap.check(key not in series, "series twice: " + key)
@@ -83,13 +85,13 @@ def ready(gw, node):
     tap.eq(gw.admin("/ready")[0], 200, "/ready")
     node.stop()
     with gw.http() as client:
-        tap.eventually(lambda: (client.call("eth_call", [1]), gw.admin("/ready"))[1][0] == 503, 6,
-                       "/ready with the only node down")
+        tap.eventually(lambda: (client.call("eth_call", [1]), gw.admin("/ready"))[1][0] == 503,
+                       6, "/ready with the only node down")
         tap.contains(gw.admin("/ready")[1], b"upstream", "reason")
         tap.eq(gw.admin("/health")[0], 200, "/health with the node down")
         node.listen()
-        tap.eventually(lambda: (client.call("eth_call", [1]), gw.admin("/ready"))[1][0] == 200, 8,
-                       "/ready with the node back")
+        tap.eventually(lambda: (client.call("eth_call", [1]), gw.admin("/ready"))[1][0] == 200,
+                       8, "/ready with the node back")
 
 
 def metrics(gw):
@@ -101,17 +103,20 @@ def metrics(gw):
         http.call("eth_noSuchMethod", []).refused()
         ipc.call("admin_peers", []).refused()
         with gw.http() as other:
-            other.open().send(b"POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n")
+            other.open().send(
+                b"POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n")
             tap.eq(other.response().status, 403, "a foreign host")
         for kind in ("http", "ws", "ipc"):
-            tap.eventually(lambda k=kind: scrape(gw)['ethrpcgw_sessions{client="%s"}' % k] == 1, 3,
-                           "open sessions of " + kind)
+            tap.eventually(
+                lambda k=kind: scrape(gw)['ethrpcgw_sessions{client="%s"}' % k] == 1, 3,
+                "open sessions of " + kind)
         after = scrape(gw)
 
     def grew(series):
         return after.get(series, 0) - before.get(series, 0)
 
-    tap.eq(grew('ethrpcgw_calls_total{method="eth_chainId",outcome="result"}'), 3, "eth_chainId")
+    tap.eq(grew('ethrpcgw_calls_total{method="eth_chainId",outcome="result"}'), 3,
+           "eth_chainId")
     tap.eq(grew('ethrpcgw_calls_total{method="eth_call",outcome="result"}'), 4, "eth_call")
     tap.eq(grew('ethrpcgw_calls_total{method="admin_peers",outcome="denied"}'), 1, "denied")
     tap.check(not any("noSuchMethod" in s for s in after), "clients can't make series")
@@ -119,8 +124,9 @@ def metrics(gw):
                for o in ("error", "denied", "fault", "result")), 1, "unknown method")
     tap.eq(grew('ethrpcgw_refused_total{reason="host"}'), 1, "refused by host")
     tap.eq(grew('ethrpcgw_call_duration_seconds_count{client="ws"}'), 5, "durations")
-    tap.at_least(grew('ethrpcgw_upstream_requests_total{network="main",upstream="n0",outcome="ok"}'),
-                 7, "requests to the node")
+    tap.at_least(
+        grew('ethrpcgw_upstream_requests_total{network="main",upstream="n0",outcome="ok"}'), 7,
+        "requests to the node")
     tap.eq(after['ethrpcgw_upstream_up{network="main",upstream="n0"}'], 1, "up")
     tap.check(any(s.startswith("ethrpcgw_build_info{version=") for s in after), "build info")
     tap.at_least(after["process_resident_memory_bytes"], 1 << 20, "memory")

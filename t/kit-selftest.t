@@ -53,8 +53,8 @@ def test_rawjson():
 def test_reply_is_strict():
     clients.Reply(b'{"jsonrpc":"2.0","id":1,"result":null}')
     clients.Reply(b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m","data":1}}')
-    for bad in (b'{"id":1,"result":1}', b'{"jsonrpc":"2.0","result":1}', b'{"jsonrpc":"2.0","id":1}',
-                b'{"jsonrpc":"1.0","id":1,"result":1}',
+    for bad in (b'{"id":1,"result":1}', b'{"jsonrpc":"2.0","result":1}',
+                b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"1.0","id":1,"result":1}',
                 b'{"jsonrpc":"2.0","id":1,"result":1,"error":null}',
                 b'{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"m"}}',
                 b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'):
@@ -74,13 +74,15 @@ def test_frames():
         payload = os.urandom(size)
         for mask in (False, True):
             frame = wsframe.read(Bytes(wsframe.encode(2, payload, True, mask)))
-            check(frame.payload == payload and frame.fin and frame.masked == mask, "size %d" % size)
+            check(frame.payload == payload and frame.fin and frame.masked == mask,
+                  "size %d" % size)
     eq(wsframe.accept_for(b"dGhlIHNhbXBsZSBub25jZQ=="), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
 
 
 def test_tap_itself():
-    script = ("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, %r); sys.argv[1:] = []\n"
-              "import tap\n" % os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+    script = (
+        "import sys; sys.dont_write_bytecode = True; sys.argv[1:] = []\n"
+        "sys.path.insert(0, %r)\nimport tap\n" % sys.path[0])
 
     def result(body):
         done = subprocess.run([sys.executable, "-c", script + body], stdout=subprocess.PIPE,
@@ -167,7 +169,8 @@ def test_http_forms(node):
     for how in ({"mode": "chunked", "pieces": [1]}, {"mode": "close"}, {"mode": "http10"},
                 {"pieces": [7], "pause": 0.001}, {"status": 500}):
         with connect(node) as client:
-            node.script = lambda req, h=how: req.result(body.encode(), headers=["X-Up: 1"], **h)
+            node.script = lambda req, h=how: req.result(body.encode(), headers=["X-Up: 1"], **h
+                                                        )
             response = client.request(clients.request("eth_call"))
             eq(clients.Reply(response.body).ok(), body.encode())
             eq(response.status, how.get("status", 200))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Start, drain, stop: signals, exit statuses, ports in use, and flat memory over many calls."""
+"""Start, drain, stop: signals, exit statuses, ports in use, memory flat over many calls."""
 import os
 import re
 import shutil
@@ -78,7 +78,8 @@ def batch_drain(node):
     try:
         slow(node)
         client = gw.ws()
-        client.send(b"[" + request("eth_call", ["slow"], 1) + b"," + request("eth_chainId", [], 2) + b"]")
+        client.send(b"[" + request("eth_call", ["slow"], 1) + b"," +
+                    request("eth_chainId", [], 2) + b"]")
         in_flight(node)
         gw.signal()
         tap.contains(client.recv(), want(node), "the batch's answer")
@@ -254,7 +255,8 @@ def refuses(args, *words, code=None):
 def bad_config():
     path = os.path.join(folder, "bad.conf")
     with open(path, "w", encoding="ascii") as file:
-        file.write('workers = "many";\nfrobnicate = 1;\nnetworks = ( { upstreams = ( ); } );\n')
+        file.write(
+            'workers = "many";\nfrobnicate = 1;\nnetworks = ( { upstreams = ( ); } );\n')
     refuses(["--config", path], "bad.conf:1", "bad.conf:2", "frobnicate", code=1)
     refuses(["--config", path, "--check-config"], "bad.conf:1", code=1)
     refuses(["--config", os.path.join(folder, "absent.conf")], "absent.conf", code=1)
@@ -263,7 +265,9 @@ def bad_config():
 def no_upstreams():
     path = os.path.join(folder, "empty.conf")
     with open(path, "w", encoding="ascii") as file:
-        file.write('listen = ( { port = 0; } );\nnetworks = ( { name = "main"; upstreams = ( ); } );\n')
+        file.write(
+            'listen = ( { port = 0; } );\n'
+            'networks = ( { name = "main"; upstreams = ( ); } );\n')
     refuses(["--config", path], "upstream", code=1)
 
 
@@ -281,7 +285,9 @@ def command_line(node):
     """--upstream alone is enough."""
     gw = Gateway([], start=False)
     try:
-        gw.start_command(["--upstream", node.url(), "--listen", "127.0.0.1:0", "--workers", "1"])
+        gw.start_command(
+            ["--upstream",
+             node.url(), "--listen", "127.0.0.1:0", "--workers", "1"])
         with gw.http() as client:
             client.call("eth_chainId").ok()
         with gw.ws() as client:
@@ -346,10 +352,10 @@ def main():
     node = Node("http", None, folder, "life")
     for kind in ("http", "ws", "ipc"):
         for number in (signal.SIGTERM, signal.SIGINT):
-            tap.run("E14 %s<-http %s with a call in flight" % (kind, number.name), drain, node, kind,
-                    number)
-    tap.run("E14 all<-http calls in flight on all transports", drain, node, "ipc", signal.SIGTERM,
-            ["http", "ws", "ipc", "http", "ws", "ipc"])
+            tap.run("E14 %s<-http %s with a call in flight" % (kind, number.name), drain, node,
+                    kind, number)
+    tap.run("E14 all<-http calls in flight on all transports", drain, node, "ipc",
+            signal.SIGTERM, ["http", "ws", "ipc", "http", "ws", "ipc"])
     tap.run("E14 ws<-http a batch in flight", batch_drain, node)
     tap.run("/ready and new clients while it drains", not_ready, node)
     tap.run("a second signal ends it at once", second_signal, node)
@@ -371,10 +377,10 @@ def main():
     tap.run("--version and --help", information)
     tap.run("started by the command line alone", command_line, node)
     for kind, count in (("http", 6000), ("ws", 7000), ("ipc", 7000)):
-        tap.run("flat over %s calls by %s" % ("a million" if LONG else count, kind), many_calls, node,
-                kind, 1000000 if LONG else count)
-    tap.run("flat over %d short connections" % (100000 if LONG else 2000), many_connections, node,
-            100000 if LONG else 2000)
+        tap.run("flat over %s calls by %s" % ("a million" if LONG else count, kind),
+                many_calls, node, kind, 1000000 if LONG else count)
+    tap.run("flat over %d short connections" % (100000 if LONG else 2000), many_connections,
+            node, 100000 if LONG else 2000)
     node.close()
     shutil.rmtree(folder, ignore_errors=True)
     tap.done()

@@ -14,7 +14,9 @@ from clients import request
 from gateway import Gateway, has_transport, need_program, test_data
 
 FILES = ["execution-apis.io", "erigon-mainnet-le64k.io", "mainnet-blocks-and-misc.io"]
-ODD_IDS = [b'"a string"', b"123456789012345678901234567890", b"null", b"1.50", b'"\\u00e9\\n"', b"-0"]
+ODD_IDS = [
+    b'"a string"', b"123456789012345678901234567890", b"null", b"1.50", b'"\\u00e9\\n"', b"-0"
+]
 BATCH = 20
 
 

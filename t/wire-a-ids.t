@@ -13,9 +13,11 @@ from clients import Reply, event_parts, request
 from fakenode import raw
 from wire import row
 
-IDS = [b"0", b"-1", b"9007199254740993", b"18446744073709551616", b"1.5", b"1e2", b"-0", b'"007"',
-       b'""', b'"\\u0041"', b'"a\\"b\\\\c\\/\\n\\ud83d\\ude00"', '"é漢😀"'.encode(),
-       b"123456789012345678901234567890", b'"' + b"x" * 300 + b'"', b"null"]
+IDS = [
+    b"0", b"-1", b"9007199254740993", b"18446744073709551616", b"1.5", b"1e2", b"-0", b'"007"',
+    b'""', b'"\\u0041"', b'"a\\"b\\\\c\\/\\n\\ud83d\\ude00"', '"é漢😀"'.encode(),
+    b"123456789012345678901234567890", b'"' + b"x" * 300 + b'"', b"null"
+]
 
 
 @row("A1", "id %s verbatim", clients="http ws ipc", upstreams="http ws ipc", each=IDS)

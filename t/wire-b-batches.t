@@ -14,7 +14,8 @@ from clients import Reply, event_parts, replies, request
 from fakenode import raw
 from wire import row
 
-BATCH_ERROR = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}'
+BATCH_ERROR = b'{"jsonrpc":"2.0","id":null,' \
+    b'"error":{"code":-32600,"message":"batch too large"}}'
 
 
 def reads(ids):
@@ -38,7 +39,8 @@ def invalid(reply):
     tap.eq(reply.id, b"null", "id")
 
 
-@row("B1", "empty batch: %s", clients="http ws ipc", upstreams="http", each=[b"[]", b"[ ]", b"[[]]"])
+@row("B1", "empty batch: %s", clients="http ws ipc", upstreams="http",
+     each=[b"[]", b"[ ]", b"[[]]"])
 def b1(env, client, text):
     answer = client.raw(text)
     if text == b"[[]]":
@@ -54,7 +56,8 @@ def b1(env, client, text):
 def b2(env, client):
     got = client.batch([request("eth_call", [1], None), request("eth_call", [2], 1)])
     tap.eq([(r.id, r.ok()) for r in got], [(b"1", env.want("eth_call", b"[2]"))], "answers")
-    client.silent(b"[" + request("eth_call", [3], None) + b"," + request("eth_call", [4], None) + b"]")
+    client.silent(b"[" + request("eth_call", [3], None) + b"," +
+                  request("eth_call", [4], None) + b"]")
     tap.eventually(lambda: {b"[3]", b"[4]"} <= set(env.node.params_seen("eth_call")), 3,
                    "the notifications were executed")
     tap.eq(client.call("eth_chainId").ok(), b'"0x1"', "afterwards")
@@ -121,7 +124,8 @@ def b8(env, client):
     right_or_error(env, client.batch(reads(range(5))), range(5))
 
 
-@row("B9", "an error among results stays verbatim", clients="http ws ipc", upstreams="http ws ipc")
+@row("B9", "an error among results stays verbatim", clients="http ws ipc",
+     upstreams="http ws ipc")
 def b9(env, client):
     error = b'{"code":3,"message":"execution reverted: nope","data":"0x08c379a0"}'
     env.node.script = lambda req: req.error_object(error) if req.params == b"[2]" else None
@@ -148,9 +152,12 @@ def b11(env, client):
 
 @row("B12", "subscriptions in a batch", clients="ws ipc", upstreams="ws ipc")
 def b12(env, client):
-    got = client.batch([request("eth_subscribe", ["newHeads"], 1),
-                        request("eth_subscribe", ["newPendingTransactions"], 2),
-                        request("eth_chainId", [], 3), request("eth_subscribe", ["syncing"], 4)])
+    got = client.batch([
+        request("eth_subscribe", ["newHeads"], 1),
+        request("eth_subscribe", ["newPendingTransactions"], 2),
+        request("eth_chainId", [], 3),
+        request("eth_subscribe", ["syncing"], 4)
+    ])
     tap.eq(client.order, ["reply"], "messages")
     tap.eq([r.id for r in got], [b"1", b"2", b"3", b"4"], "ids")
     tap.eq(got[2].ok(), b'"0x1"', "eth_chainId")

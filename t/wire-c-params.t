@@ -25,7 +25,8 @@ def c1(env, client, params):
         tap.eq(reply.ok(), env.want("eth_gasPrice"), "result")
         tap.check(env.node.seen("eth_gasPrice"), "it was asked")
     for got in env.node.params_seen("eth_gasPrice"):
-        tap.check(got is not None and got[:1] in (b"[", b"{"), "params as the node sees them: %r" % got)
+        tap.check(got is not None and got[:1] in (b"[", b"{"),
+                  "params as the node sees them: %r" % got)
 
 
 @row("C2", "nested empty values: %s", clients="http ws ipc", upstreams="http ws ipc",
@@ -34,14 +35,18 @@ def c1(env, client, params):
            b'[ 1.50 , 1e2,-0, "\\u0041\\/", 123456789012345678901234567890 ]',
            b'{"b":1,"a":{"z":[]}}'])
 def c2(env, client, params):
-    tap.eq(client.call("eth_getLogs" if b"topics" in params else "eth_call", params).error, None, "error")
+    tap.eq(
+        client.call("eth_getLogs" if b"topics" in params else "eth_call", params).error, None,
+        "error")
     method = "eth_getLogs" if b"topics" in params else "eth_call"
     tap.eq(env.node.params_seen(method), [params], "what the node got")
 
 
-@row("C4", "block object: %s", clients="http ws ipc", upstreams="http",
-     each=[b'{"blockHash":' + HASH + b"}", b'{"blockHash":' + HASH + b',"requireCanonical":true}',
-           b'{"blockNumber":"latest"}', b'{"blockNumber":"0x10"}'])
+@row(
+    "C4", "block object: %s", clients="http ws ipc", upstreams="http", each=[
+        b'{"blockHash":' + HASH + b"}", b'{"blockHash":' + HASH + b',"requireCanonical":true}',
+        b'{"blockNumber":"latest"}', b'{"blockNumber":"0x10"}'
+    ])
 def c4(env, client, block):
     for params, method in ((b'[{"to":"0x1"},' + block + b"]", "eth_call"),
                            (b'["0x1",' + block + b"]", "eth_getBalance")):

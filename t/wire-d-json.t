@@ -31,8 +31,9 @@ def on_calls(answer):
 
 DEEP = []
 for _depth in (50, 1000, 100000, 1000000):
-    DEEP.append(("params %d deep" % _depth, b'{"id":1,"jsonrpc":"2.0","method":"eth_call","params":'
-                 + b"[" * _depth + b"]" * _depth + b"}"))
+    DEEP.append(
+        ("params %d deep" % _depth, b'{"id":1,"jsonrpc":"2.0","method":"eth_call","params":' +
+         b"[" * _depth + b"]" * _depth + b"}"))
     DEEP.append(("a member %d deep" % _depth, b'{"id":1,"x":' + b'{"a":' * (_depth // 2)
                  + b"[" * (_depth // 2) + b"]" * (_depth // 2) + b"}" * (_depth // 2)
                  + b',"jsonrpc":"2.0","method":"eth_call","params":[1]}'))
@@ -54,8 +55,9 @@ def d1(env, client, text):
         else:
             answer = client.raw(text, timeout=10)
             for reply in replies(answer) if rawjson.is_array(answer) else [Reply(answer)]:
-                tap.check(reply.error is None or reply.code in (-32700, -32600, -32602, -32052),
-                          repr(reply))
+                tap.check(
+                    reply.error is None or reply.code in (-32700, -32600, -32602, -32052),
+                    repr(reply))
     except Closed:
         tap.check(client.kind in ("ws", "ipc"), "HTTP is answered")
     except BrokenPipeError:
@@ -67,9 +69,11 @@ def d1(env, client, text):
     env.node.complaints.clear()     # of the node's own parser
 
 
-@row("D2", "node answers %s", clients="http ws ipc", upstreams="http",
-     each=[b"<html>Bad gateway</html>", b"invalid host specified", b"", b"null", b"[]", b'"str"',
-           b"{}"])
+@row(
+    "D2", "node answers %s", clients="http ws ipc", upstreams="http", each=[
+        b"<html>Bad gateway</html>", b"invalid host specified", b"", b"null", b"[]", b'"str"',
+        b"{}"
+    ])
 def d2(env, client, body):
     env.node.script = on_calls(lambda req: raw(body))
     for number in (b"7", b'"x"'):
@@ -89,7 +93,8 @@ def d2(env, client, body):
            ("Content-Length not reached", {"claim": 500, "cut": 27}),
            ("Content-Length not reached, reset", {"claim": 500, "cut": 27, "reset": True})])
 def d3(env, client, how):
-    env.node.script = on_calls(lambda req: Answer(b'{"jsonrpc":"2.0","id":1,"resu', whole=True, **how))
+    env.node.script = on_calls(
+        lambda req: Answer(b'{"jsonrpc":"2.0","id":1,"resu', whole=True, **how))
     reply = client.call("eth_call", [1])
     if reply.error is None:
         tap.eq(reply.result, one(env), "result")
@@ -100,15 +105,20 @@ def d3(env, client, how):
 @row("D4", "further members in the reply", clients="http", upstreams="http ws ipc")
 def d4(env, client):
     env.node.script = on_calls(lambda req: raw(
-        b'{"usage":{"n":1},"x":[1,{"y":"}"}],"jsonrpc":"2.0","id":%s,"z":"\\"]}","result":"0x4"}' % req.id))
+        b'{"usage":{"n":1},"x":[1,{"y":"}"}],"jsonrpc":"2.0","id":%s,"z":"\\"]}",'
+        b'"result":"0x4"}'
+        % req.id))
     tap.eq(client.call("eth_call", [1]).ok(), b'"0x4"', "result")
 
 
-@row("D5", "result and error together: %s", clients="http ws ipc", upstreams="http ws ipc",
-     each=[("error", b'"result":null,"error":{"code":-32000,"message":"m","data":"0x1"}'),
-           ("result", b'"result":"0x5","error":null'), ("result 2", b'"error":null,"result":"0x5"')])
+@row(
+    "D5", "result and error together: %s", clients="http ws ipc", upstreams="http ws ipc",
+    each=[("error", b'"result":null,"error":{"code":-32000,"message":"m","data":"0x1"}'),
+          ("result", b'"result":"0x5","error":null'),
+          ("result 2", b'"error":null,"result":"0x5"')])
 def d5(env, client, body):
-    env.node.script = on_calls(lambda req: raw(b'{"jsonrpc":"2.0","id":%s,%s}' % (req.id, body)))
+    env.node.script = on_calls(lambda req: raw(b'{"jsonrpc":"2.0","id":%s,%s}' %
+                                               (req.id, body)))
     reply = client.call("eth_call", [1])
     if b'"0x5"' in body:
         tap.eq(reply.ok(), b'"0x5"', "result")
@@ -135,7 +145,8 @@ def d6(env, client, junk=b""):
 @row("D7", "reply %s", clients="http", upstreams="http ws ipc",
      each=[("without jsonrpc", b""), ("with jsonrpc 1.0", b'"jsonrpc":"1.0",')])
 def d7(env, client, version):
-    env.node.script = on_calls(lambda req: raw(b'{%s"id":%s,"result":"0x7"}' % (version, req.id)))
+    env.node.script = on_calls(lambda req: raw(b'{%s"id":%s,"result":"0x7"}' %
+                                               (version, req.id)))
     tap.eq(client.call("eth_call", [1]).ok(), b'"0x7"', "result")
 
 
@@ -169,7 +180,9 @@ def d8(env, client, text):
      each=[b"\xed\xa0\x80", b"\xc0\xaf", b"\xff", b"\xe2\x82", b"\xf4\x90\x80\x80"])
 def d9(env, client, data):
     try:
-        reply = Reply(client.raw(b'{"jsonrpc":"2.0","id":1,"method":"eth_call","params":["a%sb"]}' % data))
+        reply = Reply(
+            client.raw(b'{"jsonrpc":"2.0","id":1,"method":"eth_call","params":["a%sb"]}' %
+                       data))
         reply.refused(-32700)
         tap.among(reply.id, (b"null", b"1"), "id")
         works(env, client)
@@ -182,7 +195,8 @@ def d9(env, client, data):
 
 @row("D10", "byte order mark", clients="http ws ipc", upstreams="http")
 def d10(env, client):
-    tap.eq(Reply(client.raw(b"\xef\xbb\xbf" + request("eth_call", [1]))).ok(), one(env), "single")
+    tap.eq(
+        Reply(client.raw(b"\xef\xbb\xbf" + request("eth_call", [1]))).ok(), one(env), "single")
     got = replies(client.raw(b"\xef\xbb\xbf[" + request("eth_call", [1]) + b"]"))
     tap.eq([r.ok() for r in got], [one(env)], "batch")
 
@@ -200,7 +214,7 @@ def d11(env, client, body):
 @row("D12", "numbers in %s verbatim", clients="http ws ipc", upstreams="http ws ipc",
      each=["a result", "error data"])
 def d12(env, client, where):
-    text = b'{"a":50000000000000097500,"b":1e400,"c":0.1,"d":-0,"e":1E5, "f" : 1.50,"g":[0.0,-1e-7]}'
+    text = b'{"a":50000000000000097500,"b":1e400,"c":0.1,"d":-0,"e":1E5, "f" : 1.50,"g":[-1e-7]}'
     if where == "a result":
         env.node.script = on_calls(lambda req: req.result(text))
         tap.eq(client.call("eth_call", [1]).ok(), text, "result")

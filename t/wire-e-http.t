@@ -39,9 +39,12 @@ def on_calls(answer):
     return lambda req: answer(req) if req.method == "eth_call" else None
 
 
-@row("E1", "Content-Type %s", upstreams="http",
-     each=["application/json;charset=utf-8", "Application/JSON", "application/json; charset=UTF-8",
-           'application/json ; charset="utf-8"', "application/json"])
+@row(
+    "E1", "Content-Type %s", upstreams="http", each=[
+        "application/json;charset=utf-8", "Application/JSON",
+        "application/json; charset=UTF-8", 'application/json ; charset="utf-8"',
+        "application/json"
+    ])
 def e1(env, client, value):
     served(env, client.request(GOOD, content_type=value))
 
@@ -52,13 +55,15 @@ def e2(env, client, value):
     served(env, client.request(GOOD, content_type=value))
 
 
-@row("E3", "%s", upstreams="http",
-     each=[("text/plain with Origin", "text/plain;marker=abc", [("Origin", "http://evil.example")]),
-           ("text/plain with null Origin", "text/plain", [("Origin", "null")]),
-           ("a form with Origin", "application/x-www-form-urlencoded",
-            [("Origin", "http://evil.example")]),
-           ("text/plain without Origin", "text/plain;marker=abc", []),
-           ("no Content-Type", None, [])])
+@row(
+    "E3", "%s", upstreams="http",
+    each=[("text/plain with Origin", "text/plain;marker=abc", [("Origin",
+                                                                "http://evil.example")]),
+          ("text/plain with null Origin", "text/plain", [("Origin", "null")]),
+          ("a form with Origin", "application/x-www-form-urlencoded",
+           [("Origin", "http://evil.example")]),
+          ("text/plain without Origin", "text/plain;marker=abc", []),
+          ("no Content-Type", None, [])])
 def e3(env, client, value, headers):
     response = client.request(SEND, content_type=value, headers=headers)
     if headers:
@@ -73,9 +78,12 @@ def e3(env, client, value, headers):
     works(env)
 
 
-@row("E4", "Content-Type of %s", upstreams="http",
-     each=[("a result", GOOD), ("an error", request("eth_nothing")), ("a batch", b"[" + GOOD + b"]"),
-           ("a parse error", b"{"), ("an empty batch", b"[]")])
+@row(
+    "E4", "Content-Type of %s", upstreams="http", each=[("a result", GOOD),
+                                                        ("an error", request("eth_nothing")),
+                                                        ("a batch", b"[" + GOOD + b"]"),
+                                                        ("a parse error", b"{"),
+                                                        ("an empty batch", b"[]")])
 def e4(env, client, text):
     response = client.request(text)
     tap.check(response.is_json(), "Content-Type: %r" % response.headers)
@@ -106,8 +114,10 @@ def e5_own(env, client, host):
     served(env, with_hosts(client, [host.replace("PORT", str(env.gw.port)).encode()], GOOD))
 
 
-@row("E5", "%s", upstreams="http", each=[("no Host", []), ("two Hosts", [b"localhost", b"localhost"]),
-                                         ("two different Hosts", [b"localhost", b"evil.com"])])
+@row(
+    "E5", "%s", upstreams="http", each=[("no Host", []),
+                                        ("two Hosts", [b"localhost", b"localhost"]),
+                                        ("two different Hosts", [b"localhost", b"evil.com"])])
 def e5_number(env, client, hosts):
     response = with_hosts(client, hosts, SEND)
     tap.among(response.status, (400, 403), "HTTP status")
@@ -161,7 +171,9 @@ def e7(env, client):
 def e8(env, client):
     env.node.close_after = 0.05
     for i in range(60):
-        tap.eq(client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i), "read %d" % i)
+        tap.eq(
+            client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i),
+            "read %d" % i)
         # The race of the two ends is the case: a pause that hits the moment of the close.
         time.sleep(0.046 + 0.008 * (i % 9) / 8)
 
@@ -202,18 +214,21 @@ def e10(env, client, value):
 ERROR = b'{"code":3,"message":"execution reverted","data":"0x08c379a0"}'
 
 
-@row("E11", "an error in an HTTP %s", clients="http ws", upstreams="http", each=[400, 403, 404, 500])
+@row("E11", "an error in an HTTP %s", clients="http ws", upstreams="http",
+     each=[400, 403, 404, 500])
 def e11(env, client, status):
     env.node.script = on_calls(lambda req: req.error_object(ERROR, status=status))
     tap.eq(client.call("eth_call", [1]).error, ERROR, "error")
 
 
-@row("E12", "%s: HTTP 200 and an error", upstreams="http",
-     each=[("node's error", lambda req: req.error(-32000, "m")),
-           ("unknown method", lambda req: req.error(-32601, "no such method")),
-           ("node's HTTP 500", lambda req: raw(b"oops", status=500, headers=["Content-Type: text/plain"])),
-           ("node's HTTP 413", lambda req: raw(b"", status=413)),
-           ("node's HTTP 302", lambda req: raw(b"", status=302, headers=["Location: /x"]))])
+@row(
+    "E12", "%s: HTTP 200 and an error", upstreams="http",
+    each=[("node's error", lambda req: req.error(-32000, "m")),
+          ("unknown method", lambda req: req.error(-32601, "no such method")),
+          ("node's HTTP 500",
+           lambda req: raw(b"oops", status=500, headers=["Content-Type: text/plain"])),
+          ("node's HTTP 413", lambda req: raw(b"", status=413)),
+          ("node's HTTP 302", lambda req: raw(b"", status=302, headers=["Location: /x"]))])
 def e12(env, client, answer):
     env.node.script = on_calls(answer)
     client.call("eth_call", [1], b'"e12"').refused()
@@ -242,7 +257,9 @@ def e15(env, client):
         one_of.close() if i % 2 else one_of.reset()
     for i in range(20):
         began = time.monotonic()
-        tap.eq(client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i), "read %d" % i)
+        tap.eq(
+            client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i),
+            "read %d" % i)
         tap.at_most(time.monotonic() - began, 1.0, "seconds")
     tap.eq(env.gw.metric("ethrpcgw_upstream_up"), 1, "the node is up")
 
@@ -255,7 +272,8 @@ def e16(env):
                 response = client.request(request("eth_call", [i]))
                 tap.among(response.status, (200, 429, 503), "HTTP status")
                 if response.status == 200:
-                    tap.eq(Reply(response.body).ok(), env.want("eth_call", b"[%d]" % i), "result")
+                    tap.eq(
+                        Reply(response.body).ok(), env.want("eth_call", b"[%d]" % i), "result")
         return work
 
     tap.parallel([job(i) for i in range(200)])
@@ -276,23 +294,30 @@ def e18_allowed(env, client):
     origin = ("Origin", "https://app.example")
     response = client.request(method="OPTIONS", headers=[origin] + PREFLIGHT)
     tap.among(response.status, (200, 204), "HTTP status")
-    tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example", "Allow-Origin")
-    tap.contains(response.header("Access-Control-Allow-Methods") or b"", b"POST", "Allow-Methods")
-    tap.contains((response.header("Access-Control-Allow-Headers") or b"").lower(), b"content-type")
+    tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example",
+           "Allow-Origin")
+    tap.contains(
+        response.header("Access-Control-Allow-Methods") or b"", b"POST", "Allow-Methods")
+    tap.contains((response.header("Access-Control-Allow-Headers") or b"").lower(),
+                 b"content-type")
     tap.contains((response.header("Vary") or b"").lower(), b"origin", "Vary")
     env.untouched()
     for text in (GOOD, b"{", request("eth_nothing")):
         response = client.request(text, headers=[origin])
         tap.eq(response.status, 200, "HTTP status")
-        tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example", "Allow-Origin")
+        tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example",
+               "Allow-Origin")
     response = client.request(b"", method="PUT", headers=[origin])
     tap.eq(response.status, 405, "HTTP status")
-    tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example", "Allow-Origin")
+    tap.eq(response.header("Access-Control-Allow-Origin"), b"https://app.example",
+           "Allow-Origin")
 
 
-@row("E18", "preflight from %s", upstreams="http",
-     each=["https://evil.example", "https://app.example.evil.com", "http://app.example", "null",
-           "https://APP.example:444"], **ORIGINS)
+@row(
+    "E18", "preflight from %s", upstreams="http", each=[
+        "https://evil.example", "https://app.example.evil.com", "http://app.example", "null",
+        "https://APP.example:444"
+    ], **ORIGINS)
 def e18_foreign(env, client, origin):
     response = client.request(method="OPTIONS", headers=[("Origin", origin)] + PREFLIGHT)
     tap.among(response.status, (200, 204, 403), "HTTP status")
@@ -333,7 +358,8 @@ def e20(env, client):
     tap.eq(response.status, 200, "HTTP status")
     Reply(response.body).ok()
     for _, headers, _ in env.node.http_requests:
-        tap.check(not any(h.lower().startswith(b"expect") for h in headers), "Expect at the node")
+        tap.check(not any(h.lower().startswith(b"expect") for h in headers),
+                  "Expect at the node")
     works(env, client)
 
 
@@ -352,7 +378,8 @@ def e20_over(env, client):
 
 @row("E21", "chunks of one byte, extensions, trailers", upstreams="http")
 def e21(env, client):
-    body = b"".join(b"1;name=value\r\n%c\r\n" % c for c in GOOD) + b"0;last\r\nX-Trailer: a\r\n\r\n"
+    body = b"".join(b"1;name=value\r\n%c\r\n" % c
+                    for c in GOOD) + b"0;last\r\nX-Trailer: a\r\n\r\n"
     head = client.head(None, headers=[("Transfer-Encoding", "chunked")])
     client.open().send(head + body)
     served(env, client.response())
@@ -362,22 +389,25 @@ def e21(env, client):
     works(env, client)
 
 
-@row("E21", "request smuggling: %s", upstreams="http",
-     each=[("Content-Length and Transfer-Encoding", b"Content-Length: 4\r\nTransfer-Encoding: chunked"),
-           ("Transfer-Encoding and Content-Length", b"Transfer-Encoding: chunked\r\nContent-Length: 4"),
-           ("two Content-Lengths", b"Content-Length: 4\r\nContent-Length: 5"),
-           ("chunked twice", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
-           ("identity", b"Transfer-Encoding: identity\r\nContent-Length: 4"),
-           ("a blank before the colon", b"Transfer-Encoding : chunked\r\nContent-Length: 4"),
-           ("signed length", b"Content-Length: +4"), ("hex length", b"Content-Length: 0x4"),
-           ("bare LF", b"X: y\nTransfer-Encoding: chunked"),
-           ("a folded header", b"Transfer-Encoding:\r\n chunked"),
-           ("chunked is not last", b"Transfer-Encoding: chunked, gzip")])
+@row(
+    "E21", "request smuggling: %s", upstreams="http",
+    each=[("Content-Length and Transfer-Encoding",
+           b"Content-Length: 4\r\nTransfer-Encoding: chunked"),
+          ("Transfer-Encoding and Content-Length",
+           b"Transfer-Encoding: chunked\r\nContent-Length: 4"),
+          ("two Content-Lengths", b"Content-Length: 4\r\nContent-Length: 5"),
+          ("chunked twice", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+          ("identity", b"Transfer-Encoding: identity\r\nContent-Length: 4"),
+          ("a blank before the colon", b"Transfer-Encoding : chunked\r\nContent-Length: 4"),
+          ("signed length", b"Content-Length: +4"), ("hex length", b"Content-Length: 0x4"),
+          ("bare LF", b"X: y\nTransfer-Encoding: chunked"),
+          ("a folded header", b"Transfer-Encoding:\r\n chunked"),
+          ("chunked is not last", b"Transfer-Encoding: chunked, gzip")])
 def e21_smuggle(env, client, lines):
     hidden = client.head(len(SEND)) + SEND
     stream = client.open()
-    stream.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + lines
-                + b"\r\n\r\n0\r\n\r\n" + hidden)
+    stream.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+                lines + b"\r\n\r\n0\r\n\r\n" + hidden)
     status, _, headers = client.read_head()
     tap.check(400 <= status < 500 or status == 501, "HTTP status %d" % status)
     length = int(dict((n.lower(), v) for n, v in headers).get(b"content-length", b"0"))
@@ -407,9 +437,10 @@ def of_size(size):
     return request("eth_call", ["x" * (size - len(empty))])
 
 
-@row("E24", "body of %s", upstreams="http", limits={"max_request": "1MiB"},
-     each=[("limit-1", (1 << 20) - 1, True), ("limit", 1 << 20, True), ("limit+1", (1 << 20) + 1, False),
-           ("3 MiB", 3 << 20, False)])
+@row(
+    "E24", "body of %s", upstreams="http", limits={"max_request": "1MiB"},
+    each=[("limit-1", (1 << 20) - 1, True), ("limit", 1 << 20, True),
+          ("limit+1", (1 << 20) + 1, False), ("3 MiB", 3 << 20, False)])
 def e24(env, client, size, good):
     body = of_size(size)
     tap.eq(len(body), size, "size")
@@ -417,7 +448,8 @@ def e24(env, client, size, good):
         with env.client("http") as own:
             stream = own.open()
             if chunked:
-                wire_body = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + 65536]), body[i:i + 65536])
+                wire_body = b"".join(b"%x\r\n%s\r\n" %
+                                     (len(body[i:i + 65536]), body[i:i + 65536])
                                      for i in range(0, size, 65536)) + b"0\r\n\r\n"
                 text = own.head(None, headers=[("Transfer-Encoding", "chunked")]) + wire_body
             else:
@@ -450,7 +482,8 @@ def pipelined(env, client):
     stream.send(b"".join(client.head(len(t)) + t for t in texts))
     for i in range(5):
         reply = Reply(client.response().body)
-        tap.eq((reply.id, reply.ok()), (b"%d" % i, env.want("eth_call", b"[%d]" % i)), "answer %d" % i)
+        tap.eq((reply.id, reply.ok()), (b"%d" % i, env.want("eth_call", b"[%d]" % i)),
+               "answer %d" % i)
 
 
 @row("E+", "a head in single bytes", upstreams="http")

@@ -28,7 +28,10 @@ def both(env, client):
         answer = client.recv()
         for reply in replies(answer) if rawjson.is_array(answer) else [Reply(answer)]:
             got[reply.id] = reply.ok()
-    tap.eq(got, {b"1": env.want("eth_call", b"[1]"), b"2": env.want("eth_call", b"[2]")}, "results")
+    tap.eq(got, {
+        b"1": env.want("eth_call", b"[1]"),
+        b"2": env.want("eth_call", b"[2]")
+    }, "results")
 
 
 @row("G1", "one request %s", clients="ipc", upstreams="http",
@@ -113,13 +116,14 @@ def g6(env, client):
     if client.kind == "ipc":
         client.quiet(0.1)
     env.node.listen()
-    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5, "calls succeed again")
+    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5,
+                   "calls succeed again")
     for i in range(5):
         works(env, client, i)
 
 
-@row("G6", "node's socket goes away with a read in flight", clients="ipc http", upstreams="ipc",
-     fresh=True)
+@row("G6", "node's socket goes away with a read in flight", clients="ipc http",
+     upstreams="ipc", fresh=True)
 def g6_flight(env, client):
     works(env, client)
     env.node.script = lambda req: HANDLED if req.params == b"[6]" else None
@@ -131,7 +135,8 @@ def g6_flight(env, client):
     reply = Reply(client.recv())
     if reply.error is None:
         tap.eq(reply.result, env.want("eth_call", b"[6]"), "result")
-    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5, "calls succeed again")
+    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5,
+                   "calls succeed again")
     works(env, client)
     if client.kind == "ipc":
         client.quiet(0.1)

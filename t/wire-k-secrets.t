@@ -23,7 +23,7 @@ BASIC = base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode())
 
 
 def forms(secret):
-    """The secret as it is, percent-encoded, and the parts of base64 that depend on it alone."""
+    """The secret as it is, percent-encoded, and the parts of base64 that are its own."""
     out = [secret.encode(), urllib.parse.quote(secret, "").encode(),
            urllib.parse.quote(secret, "").lower().encode()]
     for before in range(3):
@@ -59,19 +59,23 @@ def repeat(env, where):
 
 
 SCRIPTS = [
-    ("401 with the URL", lambda env, req: raw(repeat(env, req), status=401,
-                                              headers=["Content-Type: text/plain"])),
-    ("500 with the URL", lambda env, req: raw(b"<p>" + repeat(env, req) + b"</p>", status=500)),
+    ("401 with the URL",
+     lambda env, req: raw(repeat(env, req), status=401, headers=["Content-Type: text/plain"])),
+    ("500 with the URL",
+     lambda env, req: raw(b"<p>" + repeat(env, req) + b"</p>", status=500)),
     ("200 with the URL", lambda env, req: raw(repeat(env, req))),
-    ("an error with the URL", lambda env, req: req.error(
-        -32000, repeat(env, req).decode("latin-1"), status=401)),
-    ("an error with the URL as data", lambda env, req: req.error(
-        -32000, "unauthorized", repeat(env, req).decode("latin-1"), status=500)),
+    ("an error with the URL",
+     lambda env, req: req.error(-32000,
+                                repeat(env, req).decode("latin-1"), status=401)),
+    ("an error with the URL as data",
+     lambda env, req: req.error(-32000, "unauthorized",
+                                repeat(env, req).decode("latin-1"), status=500)),
     ("a stall", lambda env, req: silent()),
     ("a reset", lambda env, req: reset()),
     ("a hang-up", lambda env, req: hangup()),
-    ("a redirect", lambda env, req: Answer(b"", status=302, whole=True, headers=[
-        b"Location: http://elsewhere.example/" + PATH.encode()])),
+    ("a redirect",
+     lambda env, req: Answer(b"", status=302, whole=True, headers=
+                             [b"Location: http://elsewhere.example/" + PATH.encode()])),
     ("a broken chunk", lambda env, req: req.normal(mode="chunked", cut=20)),
 ]
 
@@ -86,7 +90,8 @@ def k1(env, client, script):
     if client.kind == "http":
         no_secret(repr(client.last.headers).encode(), "headers of the reply")
     env.node.script = None
-    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5, "later calls succeed")
+    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5,
+                   "later calls succeed")
     lines = [(line, b"\n".join(headers)) for line, headers, _ in env.node.http_requests]
     tap.check(all(PATH.encode() in line and QUERY.encode() in line for line, _ in lines),
               "the node got path and query")
@@ -95,20 +100,21 @@ def k1(env, client, script):
     everywhere(env)
 
 
-@row("K1", "replies are free of secrets: node down", clients="http ws ipc", upstreams="http ws",
-     url_form=FORM, level="trace", fresh=True)
+@row("K1", "replies are free of secrets: node down", clients="http ws ipc",
+     upstreams="http ws", url_form=FORM, level="trace", fresh=True)
 def k1_down(env, client):
     env.node.stop()
     no_secret(client.raw(request("eth_call", [1])), "reply")
     everywhere(env)
 
 
-@row("K2", "log, metrics and status name the upstream, no more", clients="http", upstreams="http ws",
-     url_form=FORM, level="trace", fresh=True)
+@row("K2", "log, metrics and status name the upstream, no more", clients="http",
+     upstreams="http ws", url_form=FORM, level="trace", fresh=True)
 def k2(env, client):
     client.call("eth_call", [1]).ok()
     env.node.cut()
-    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5, "calls succeed again")
+    tap.eventually(lambda: client.call("eth_call", [1]).error is None, 5,
+                   "calls succeed again")
     env.node.stop()
     client.call("eth_call", [2])
     everywhere(env)

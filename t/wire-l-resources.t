@@ -19,7 +19,9 @@ from wire import row
 
 
 def works(env, client, i=1):
-    tap.eq(client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i), "an ordinary call")
+    tap.eq(
+        client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i),
+        "an ordinary call")
 
 
 @row("L1", "clients that do not read", clients="-", upstreams="ws", fresh=True)
@@ -35,8 +37,11 @@ def l1(env):
     before = env.gw.rss()
     peak = [before]
     mined = []
-    worker = threading.Thread(daemon=True, target=lambda: [
-        mined.append(env.chain.mine(extraData="0x" + "ab" * (size // 2))) for _ in range(count)])
+    worker = threading.Thread(
+        daemon=True, target=lambda: [
+            mined.append(env.chain.mine(extraData="0x" + "ab" * (size // 2)))
+            for _ in range(count)
+        ])
     worker.start()
     for i in range(count):
         name, result = event_parts(reader.event(15))
@@ -60,8 +65,8 @@ def l1(env):
     reader.close()
 
 
-@row("L2", "1500 reads, every tenth client leaves early", clients="http ws ipc", upstreams="http",
-     fresh=True)
+@row("L2", "1500 reads, every tenth client leaves early", clients="http ws ipc",
+     upstreams="http", fresh=True)
 def l2(env, client):
     def round_(n):
         kept = [env.client(client.kind) for _ in range(5)]
@@ -92,11 +97,15 @@ def l2(env, client):
 
 
 def _sessions(env):
-    return sum(env.gw.metric("ethrpcgw_sessions", client=kind) for kind in ("http", "ws", "ipc"))
+    return sum(
+        env.gw.metric("ethrpcgw_sessions", client=kind) for kind in ("http", "ws", "ipc"))
 
 
 @row("L3", "node is silent: an error soon after the limit", clients="http ws ipc",
-     upstreams="http ws ipc", fresh=True, network={"timeout": "1200ms", "attempt_timeout": "1200ms"})
+     upstreams="http ws ipc", fresh=True, network={
+         "timeout": "1200ms",
+         "attempt_timeout": "1200ms"
+     })
 def l3(env, client):
     env.node.script = lambda req: silent() if req.params == b'["never"]' else None
     began = time.monotonic()
@@ -116,7 +125,8 @@ def l3(env, client):
     other.close()
 
 
-@row("L6", "descriptors run out", clients="http", upstreams="http", fresh=True, descriptors=128)
+@row("L6", "descriptors run out", clients="http", upstreams="http", fresh=True,
+     descriptors=128)
 def l6(env, client):
     works(env, client)
     crowd = []
@@ -162,7 +172,8 @@ def l7(env):
             if i % 10 == 9:
                 one.open()
             elif i % 2:
-                response = one.request(request("eth_call", [i]), headers=[("Connection", "close")])
+                response = one.request(request("eth_call", [i]),
+                                       headers=[("Connection", "close")])
                 tap.eq(response.status, 200, "HTTP status")
             else:
                 works(env, one, i)

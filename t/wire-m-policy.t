@@ -47,22 +47,29 @@ def m1_single(env, client, method):
     unseen(env)
 
 
-@row("M1", "the member that counts: %s", clients="http ws ipc", upstreams="http",
-     each=[("method twice", b'{"jsonrpc":"2.0","id":1,"method":"eth_call","method":"eth_getProof","params":[]}'),
-           ("method twice, escaped", b'{"jsonrpc":"2.0","id":1,"method":"eth_call","\\u006dethod":'
-            b'"eth_getProof","params":[]}'),
-           ("white space", b'{"jsonrpc":"2.0","id":1,"method":" eth_getProof","params":[]}'),
-           ("NUL", b'{"jsonrpc":"2.0","id":1,"method":"eth_getProof\\u0000","params":[]}')], **RULES)
+@row(
+    "M1", "the member that counts: %s", clients="http ws ipc", upstreams="http", each=[
+        ("method twice",
+         b'{"jsonrpc":"2.0","id":1,"method":"eth_call","method":"eth_getProof","params":[]}'),
+        ("method twice, escaped",
+         b'{"jsonrpc":"2.0","id":1,"method":"eth_call","\\u006dethod":'
+         b'"eth_getProof","params":[]}'),
+        ("white space", b'{"jsonrpc":"2.0","id":1,"method":" eth_getProof","params":[]}'),
+        ("NUL", b'{"jsonrpc":"2.0","id":1,"method":"eth_getProof\\u0000","params":[]}')
+    ], **RULES)
 def m1_tricks(env, client, text):
     Reply(client.raw(text)).refused()
-    tap.check(not [r for r in env.node.seen() if "roof" in r.method], "nothing of it at the node")
+    tap.check(not [r for r in env.node.seen() if "roof" in r.method],
+              "nothing of it at the node")
 
 
 @row("M1", "subscriptions are under the policy, too", clients="ws ipc", upstreams="ws",
      middleware=[{"use": "methods", "deny": ["eth_subscribe"]}])
 def m1_subscribe(env, client):
     client.call("eth_subscribe", ["newHeads"]).refused()
-    got = client.batch([request("eth_subscribe", ["newHeads"], 1), request("eth_chainId", [], 2)])
+    got = client.batch(
+        [request("eth_subscribe", ["newHeads"], 1),
+         request("eth_chainId", [], 2)])
     got[0].refused()
     got[1].ok()
     client.silent(request("eth_subscribe", ["newHeads"], None), 0.1)

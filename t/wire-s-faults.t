@@ -20,7 +20,9 @@ from wire import row
 
 
 def works(env, client, i=1):
-    tap.eq(client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i), "an ordinary call")
+    tap.eq(
+        client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i),
+        "an ordinary call")
 
 
 @row("S1", "parameters that look alike", clients="http ws", upstreams="http ws ipc")
@@ -32,10 +34,14 @@ def s1(env, client):
                 tap.eq(client.call(method, params).ok(), env.want(method, params), method)
 
 
-@row("S2", "%s changes between two calls", clients="http", upstreams="http",
-     middleware=[{"use": "methods", "allow": ["eth_accounts"]}],
-     each=["eth_gasPrice", "eth_accounts", "eth_syncing", "net_peerCount", "eth_maxPriorityFeePerGas",
-           "txpool_status", "eth_feeHistory"])
+@row(
+    "S2", "%s changes between two calls", clients="http", upstreams="http", middleware=[{
+        "use": "methods",
+        "allow": ["eth_accounts"]
+    }], each=[
+        "eth_gasPrice", "eth_accounts", "eth_syncing", "net_peerCount",
+        "eth_maxPriorityFeePerGas", "txpool_status", "eth_feeHistory"
+    ])
 def s2(env, client, method):
     values = [b'"0x1"', b'{"a":2}']
     for value in values:
@@ -77,7 +83,8 @@ def s6(env, client, number):
 @row("S7", "finalized reads again and again", clients="http ws ipc", upstreams="http")
 def s7(env, client):
     block = env.chain.block(env.chain.find("0x10"))
-    asked = [("eth_getBlockByNumber", ["0x10", False]), ("eth_getBlockByHash", [block["hash"], True]),
+    asked = [("eth_getBlockByNumber", ["0x10", False]),
+             ("eth_getBlockByHash", [block["hash"], True]),
              ("eth_getTransactionReceipt", [block["transactions"][0]])]
     for _ in range(15):
         for method, params in asked:
@@ -107,7 +114,8 @@ def s8_down(env, client):
      each=[b"\xff\xfe\n", b"{", b'{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[\n'])
 def s9_body(env, client, text):
     try:
-        if client.kind == "ipc" and text[-1:] != b"\n" or text.endswith(b"[\n") and client.kind == "ipc":
+        if client.kind == "ipc" and text[-1:] != b"\n" or text.endswith(
+                b"[\n") and client.kind == "ipc":
             client.send(text)
             client.stream.shutdown_write()
         else:
@@ -119,9 +127,12 @@ def s9_body(env, client, text):
         works(env, other)
 
 
-@row("S9", "block %s", clients="http ws ipc", upstreams="http",
-     each=[b'"1"', ("empty", b'""'), b"5", b"{}", b"[]", b'"0x"', b'"0xzz"',
-           ("70 digits", b'"0x' + b"9" * 70 + b'"'), ("a long number", b"9" * 70), b"null", b"true"])
+@row(
+    "S9", "block %s", clients="http ws ipc", upstreams="http", each=[
+        b'"1"', ("empty", b'""'), b"5", b"{}", b"[]", b'"0x"', b'"0xzz"',
+        ("70 digits", b'"0x' + b"9" * 70 + b'"'), ("a long number", b"9" * 70), b"null",
+        b"true"
+    ])
 def s9_block(env, client, block):
     params = b'["0x0000000000000000000000000000000000000001",' + block + b"]"
     reply = client.call("eth_getBalance", params)
@@ -131,7 +142,8 @@ def s9_block(env, client, block):
     works(env, client)
 
 
-@row("S12", "one of two nodes never answers reads", clients="http", upstreams="http+http", fresh=True)
+@row("S12", "one of two nodes never answers reads", clients="http", upstreams="http+http",
+     fresh=True)
 def s12(env, client):
     env.node.script = lambda req: silent() if req.method == "eth_call" else None
     took = []
@@ -144,8 +156,8 @@ def s12(env, client):
         raise tap.Todo("reads go on paying for a silent node until there is a breaker")
 
 
-@row("S13", "100 reads at once, one is never answered", clients="ws ipc", upstreams="ws ipc http",
-     fresh=True)
+@row("S13", "100 reads at once, one is never answered", clients="ws ipc",
+     upstreams="ws ipc http", fresh=True)
 def s13(env, client):
     env.node.script = lambda req: silent() if req.params == b"[50]" else None
     began = time.monotonic()
@@ -156,7 +168,8 @@ def s13(env, client):
         reply = Reply(client.recv())
         got[int(reply.id)] = reply.ok()
     tap.at_most(time.monotonic() - began, tap.limit(1.4), "seconds for 99 results")
-    tap.eq(got, {i: env.want("eth_call", b"[%d]" % i) for i in range(100) if i != 50}, "results")
+    tap.eq(got, {i: env.want("eth_call", b"[%d]" % i)
+                 for i in range(100) if i != 50}, "results")
     last = Reply(client.recv(6))
     tap.eq(last.id, b"50", "id of the last")
     if last.error is None:
@@ -164,11 +177,13 @@ def s13(env, client):
     tap.at_most(time.monotonic() - began, tap.limit(5.0), "seconds for all")
 
 
-@row("S14", "the only node is a unix socket", clients="http ws ipc", upstreams="ipc", fresh=True)
+@row("S14", "the only node is a unix socket", clients="http ws ipc", upstreams="ipc",
+     fresh=True)
 def s14(env, client):
     works(env, client)
     got = client.batch([request("eth_call", [i], i) for i in range(10)])
-    tap.eq([r.ok() for r in got], [env.want("eth_call", b"[%d]" % i) for i in range(10)], "batch")
+    tap.eq([r.ok() for r in got], [env.want("eth_call", b"[%d]" % i) for i in range(10)],
+           "batch")
     big = b'"' + b"q" * 300000 + b'"'
     env.node.script = lambda req: req.result(big) if req.params == b'["big"]' else None
     tap.check(client.call("eth_call", ["big"]).ok() == big, "a large result")
@@ -187,8 +202,11 @@ def s14(env, client):
     tap.at_most(env.node.accepted, 8, "connections to the node")
 
 
-PATHS = ["/fastest", "/versus", "/debug/pprof", "/admin", "/..%2f..%2fetc/passwd", "/../../etc/passwd",
-         "//", "/%00", "/main/../../x", ("a path of 100 KB", "/" + "a" * 100000)]
+PATHS = [
+    "/fastest", "/versus", "/debug/pprof", "/admin",
+    "/..%2f..%2fetc/passwd", "/../../etc/passwd", "//", "/%00", "/main/../../x",
+    ("a path of 100 KB", "/" + "a" * 100000)
+]
 
 
 @row("S20", "path %s", clients="http", upstreams="http", each=PATHS)
@@ -196,8 +214,9 @@ def s20(env, client, path):
     for method in ("GET", "POST"):
         with env.client("http") as own:
             try:
-                response = own.request(request("eth_chainId") if method == "POST" else b"", path=path,
-                                       method=method)
+                response = own.request(
+                    request("eth_chainId") if method == "POST" else b"", path=path,
+                    method=method)
             except (BrokenPipeError, ConnectionResetError, Closed):
                 tap.check(len(path) > 1000, "only an endless path may be cut off")
                 continue
@@ -276,7 +295,8 @@ def s28(env, client):
         req.respond(env.node.usual(req))
     for i, one in enumerate(clients):
         reply = Reply(one.recv())
-        tap.eq((reply.id, reply.ok()), (b"1", env.want("eth_call", b"[%d]" % i)), "answer %d" % i)
+        tap.eq((reply.id, reply.ok()), (b"1", env.want("eth_call", b"[%d]" % i)),
+               "answer %d" % i)
         one.close()
 
 
@@ -290,9 +310,11 @@ def s30(env, client):
         works(env, client)
 
 
-@row("S31", "filter id %s", clients="http ws", upstreams="http http+http",
-     each=[b'"0x1"', b'"0x"', ("empty", b'""'), b'"abc"', b'"0x123456789"', b'"0x' + b"ab" * 32 + b'"',
-           b"null"])
+@row(
+    "S31", "filter id %s", clients="http ws", upstreams="http http+http", each=[
+        b'"0x1"', b'"0x"', ("empty", b'""'), b'"abc"', b'"0x123456789"',
+        b'"0x' + b"ab" * 32 + b'"', b"null"
+    ])
 def s31(env, client, number):
     def script(req):
         if req.method == "eth_getFilterChanges":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small block chain for fake nodes: several nodes may share one. All answers are functions of
-the parameters and of the blocks, so that a test knows what is right."""
+"""A small block chain for fake nodes: several nodes may share one. All answers are functions
+of the parameters and of the blocks, so that a test knows what is right."""
 import hashlib
 import threading
 
@@ -20,8 +20,8 @@ def of_params(method, params):
 
 class Chain:
     PURE = ("eth_getBalance", "eth_call", "eth_getStorageAt", "eth_getCode", "eth_estimateGas",
-            "eth_getTransactionCount", "eth_getProof", "debug_traceTransaction", "eth_feeHistory",
-            "debug_traceCall", "eth_createAccessList")
+            "eth_getTransactionCount", "eth_getProof", "debug_traceTransaction",
+            "eth_feeHistory", "debug_traceCall", "eth_createAccessList")
 
     def __init__(self, blocks=20, chain_id=1):
         self.lock = threading.RLock()

@@ -219,7 +219,7 @@ class Client:
         self.send(text)
         return self.recv(timeout)
 
-    def call(self, method, params=None, id=1, timeout=None):  # pylint: disable=redefined-builtin
+    def call(self, method, params=None, id=1, timeout=None):
         reply = Reply(self.raw(request(method, params, id), timeout))
         eq(reply.id, raw_of(id), "id of the reply")
         return reply
@@ -267,7 +267,8 @@ class Response:
         return b"close" in tokens or (self.version == b"1.0" and b"keep-alive" not in tokens)
 
     def is_json(self):
-        return re.match(rb"^application/json *(;.*)?$", self.header("Content-Type") or b"") is not None
+        return re.match(rb"^application/json *(;.*)?$",
+                        self.header("Content-Type") or b"") is not None
 
     def __repr__(self):
         return "Response(%d, %r, %r)" % (self.status, self.headers, self.body[:200])
@@ -500,7 +501,10 @@ class WsClient(MessageClient):
         head = self.stream.read_until(b"\r\n\r\n", 65536)
         lines = head[:-4].split(b"\r\n")
         status = int(lines[0].split(b" ")[1])
-        fields = {n.strip().lower(): v.strip() for n, _, v in (x.partition(b":") for x in lines[1:])}
+        fields = {
+            n.strip().lower(): v.strip()
+            for n, _, v in (x.partition(b":") for x in lines[1:])
+        }
         if status == 101:
             eq(fields.get(b"sec-websocket-accept"), wsframe.accept_for(key), "accept key")
             check(b"sec-websocket-extensions" not in fields, "an extension nobody asked for")

@@ -34,9 +34,9 @@ class Answer:
     all    cut: end the connection after so many bytes of the body; reset: by RST; close: end
            it after the whole answer; pause: seconds between pieces"""
 
-    def __init__(self, body=None, status=200, headers=(), mode="length", pieces=None, claim=None,
-                 fragments=None, opcode=wsframe.TEXT, newline=b"\n", cut=None, reset=False,
-                 close=False, pause=0.0, whole=False):
+    def __init__(self, body=None, status=200, headers=(), mode="length", pieces=None,
+                 claim=None, fragments=None, opcode=wsframe.TEXT, newline=b"\n", cut=None,
+                 reset=False, close=False, pause=0.0, whole=False):
         self.body, self.status, self.headers, self.mode = body, status, headers, mode
         self.pieces, self.claim, self.fragments, self.opcode = pieces, claim, fragments, opcode
         self.newline, self.cut, self.reset, self.close = newline, cut, reset, close
@@ -184,7 +184,8 @@ class _Conn:
         self.gone = True
         try:
             if rst:
-                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                     struct.pack("ii", 1, 0))
                 # close() alone would wait for the reading thread to leave recv().
                 self.sock.shutdown(socket.SHUT_RD)
             else:
@@ -203,7 +204,8 @@ class _Conn:
                         for t in (rawjson.elements(text) if array else [text])]
         except (rawjson.Bad, KeyError, UnicodeDecodeError) as error:
             self.node.complaints.append("%s: %r" % (error, text[:300]))
-            self.answer(raw(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse"}}'))
+            self.answer(
+                raw(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse"}}'))
             return
         if array:
             batch = _Batch(self, requests)

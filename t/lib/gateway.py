@@ -49,7 +49,8 @@ def conf_value(value):
     if isinstance(value, str):
         return '"%s"' % value.replace("\\", "\\\\").replace('"', '\\"')
     if isinstance(value, dict):
-        return "{ " + " ".join("%s = %s;" % (k, conf_value(v)) for k, v in value.items()) + " }"
+        return "{ " + " ".join("%s = %s;" % (k, conf_value(v))
+                               for k, v in value.items()) + " }"
     return "( " + ", ".join(conf_value(v) for v in value) + " )"
 
 
@@ -61,9 +62,9 @@ class Gateway:
     """upstreams: list of dicts (name, url, options). network: further options of the network.
     limits: of both listeners. listen: replaces the listeners. top: further settings."""
 
-    def __init__(self, upstreams, middleware=None, network=None, limits=None, listen=None, top=None,
-                 level="debug", workers=2, descriptors=None, env=None, start=True, admin=True,
-                 tcp=None, wrap=()):
+    def __init__(self, upstreams, middleware=None, network=None, limits=None, listen=None,
+                 top=None, level="debug", workers=2, descriptors=None, env=None, start=True,
+                 admin=True, tcp=None, wrap=()):
         self.folder = tempfile.mkdtemp(prefix="egw-")
         self.ipc_path = os.path.join(self.folder, "gw.ipc")
         self.log_path = os.path.join(self.folder, "log")
@@ -72,7 +73,8 @@ class Gateway:
         self.wrap = list(wrap)
         self.status = None
         self.ports = {}
-        self.env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"), **(env or {}))
+        self.env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"),
+                        **(env or {}))
         net = {"name": "main", "timeout": "4s", "attempt_timeout": "1500ms"}
         net.update(network or {})
         net["upstreams"] = upstreams
@@ -102,13 +104,14 @@ class Gateway:
         """Starts the process and waits for nothing."""
         def child():
             if self.descriptors is not None:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+                resource.setrlimit(resource.RLIMIT_NOFILE,
+                                   (self.descriptors, self.descriptors))
 
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                 self.wrap + [PROGRAM] + (args or ["--config", self.config]),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, preexec_fn=child,
-                close_fds=True)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env,
+                preexec_fn=child, close_fds=True)
 
     def start_command(self, args):
         """Starts it by arguments instead of the configuration; one TCP listener at port 0."""
@@ -239,7 +242,8 @@ class Gateway:
             return answer.status, answer.read()
         except OSError as error:
             if self.process.poll() is not None:
-                raise Failed("the gateway died with status %r" % self.process.returncode) from error
+                raise Failed("the gateway died with status %r" %
+                             self.process.returncode) from error
             return 0, b""
         finally:
             conn.close()
@@ -296,8 +300,9 @@ class Gateway:
 def run_program(*args, timeout=10, env=None):
     """Runs the program to its end: (exit status, output of both kinds)."""
     full = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"), **(env or {}))
-    done = subprocess.run([PROGRAM] + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=limit(timeout), env=full, check=False)
+    done = subprocess.run([PROGRAM] + list(args), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=limit(timeout), env=full, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

@@ -52,7 +52,8 @@ def _emit(good, name, note=""):
             _state["failed"] += 1
         # A '#' would begin a directive.
         name = name.replace("#", "\\#")
-        sys.stdout.write("%sok %d - %s%s\n" % ("" if good else "not ", _state["n"], name, note))
+        sys.stdout.write("%sok %d - %s%s\n" %
+                         ("" if good else "not ", _state["n"], name, note))
         sys.stdout.flush()
 
 

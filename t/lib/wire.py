@@ -7,9 +7,9 @@ upstream transport it is about.
 
     wire.main()
 
-`upstreams` are alternatives, joined by spaces; "ws+http" is one alternative of two nodes. `env`
-has .node, .nodes, .chain, .gw. Rows of one file with the same needs share one gateway, whose
-nodes are reset before each case; fresh=True gives a case a gateway of its own."""
+`upstreams` are alternatives, joined by spaces; "ws+http" is one alternative of two nodes.
+`env` has .node, .nodes, .chain, .gw. Rows of one file with the same needs share one gateway,
+whose nodes are reset before each case; fresh=True gives a case a gateway of its own."""
 import shutil
 import tempfile
 
@@ -36,8 +36,12 @@ class Env:
         url_form = options.pop("url_form", "%s://%s")
         for i, kind in enumerate(self.kinds):
             self.nodes.append(Node(kind, self.chain, self.folder, "n%d" % i))
-        upstreams = [dict({"name": node.name, "url": url_form % tuple(node.url().split("://"))},
-                          **extra) for node in self.nodes]
+        upstreams = [
+            dict({
+                "name": node.name,
+                "url": url_form % tuple(node.url().split("://"))
+            }, **extra) for node in self.nodes
+        ]
         try:
             self.gw = Gateway(upstreams, **options)
         except BaseException:
@@ -67,7 +71,8 @@ class Env:
 
     def untouched(self):
         """Fails if the nodes were asked anything but what a gateway asks by itself."""
-        own = ("eth_blockNumber", "eth_chainId", "eth_syncing", "web3_clientVersion", "net_version")
+        own = ("eth_blockNumber", "eth_chainId", "eth_syncing", "web3_clientVersion",
+               "net_version")
         extra = [r.text for node in self.nodes for r in node.seen() if r.method not in own]
         tap.eq(extra, [], "what reached a node")
 
@@ -175,7 +180,8 @@ def _run_row(item):
                 if todo is not None:
                     tap.run(name, _todo, todo)
                 else:
-                    tap.run(name, _case, kinds, settings, fresh, kind if own else None, fn, value)
+                    tap.run(name, _case, kinds, settings, fresh, kind if own else None, fn,
+                            value)
 
 
 def _todo(why):

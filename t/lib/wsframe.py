@@ -24,7 +24,8 @@ class Frame:
         return struct.unpack(">H", self.payload[:2])[0] if len(self.payload) >= 2 else 1005
 
     def __repr__(self):
-        return "Frame(fin=%d, opcode=%d, %d bytes)" % (self.fin, self.opcode, len(self.payload))
+        return "Frame(fin=%d, opcode=%d, %d bytes)" % (self.fin, self.opcode, len(
+            self.payload))
 
 
 def new_key():
@@ -40,7 +41,8 @@ def apply_mask(payload, key):
     if n == 0:
         return b""
     pad = (key * (n // 4 + 1))[:n]
-    return (int.from_bytes(payload, "little") ^ int.from_bytes(pad, "little")).to_bytes(n, "little")
+    return (int.from_bytes(payload, "little") ^ int.from_bytes(pad, "little")).to_bytes(
+        n, "little")
 
 
 def encode(opcode, payload, fin=True, mask=False, rsv=0, announce=None):
