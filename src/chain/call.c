@@ -46,6 +46,7 @@ call_new(struct egw_worker *worker, struct network *network, struct arena *arena
   call->deadline_ms = uv_now(&worker->loop) + network->conf->timeout;
   call->deadline.fn = on_deadline;
   list_init(&call->children);
+  list_init(&call->waiting);
   list_append(&worker->live_calls, &call->live);
   worker_timer_start(worker, &call->deadline, network->conf->timeout);
   metric_add(&worker->metrics->calls_in_flight, 1);

@@ -76,6 +76,7 @@ struct egw_call {
   struct request *request;      /* client calls */
   enum client_kind kind_of_client;
   size_t index;                 /* in the request */
+  struct list waiting;          /* session->calls_waiting, while CALL_NEW */
   struct call_sub *sub;         /* sub-calls */
   struct arena own_arena;       /* sub-calls */
   struct list children;

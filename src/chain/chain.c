@@ -8,6 +8,7 @@
  *  bytes  <---------  output q <---  join batch <-   stage0 <- stage1 <- ... (up) <------- exchange done/data <-----+
  *                                                      any stage: WAIT (holds the call), AGAIN (down again from here)
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "chain/call.h"
@@ -354,6 +355,9 @@ take_back(struct egw_call *call)
     push_cancel(call);
     dispatch_cancel(call);
     call->pos = call->chain->count - 1;
+  } else if (call->phase == CALL_NEW) {
+    request_not_started(call);
+    call->pos = UINT_MAX; /* no stage has seen it */
   } else if (call->phase == CALL_DOWN) {
     call->pos--; /* its next stage has not seen it */
   } else if (call->reply.partial) {

@@ -6,6 +6,10 @@
 #include "gateway/gateway.h"
 #include "listen/parts.h"
 #include "push/push.h"
+#include "rpc/request.h"
+
+#define WAITING_MAX 10000u  /* calls read ahead of those that run */
+#define REQUESTS_TIMES 4u   /* and their text, in times of the largest request */
 
 void
 session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,
@@ -23,6 +27,7 @@ session_init(struct session *session, const struct session_ops *ops, enum client
   session->number = worker->next_session++ * worker->count + worker->index;
   list_init(&session->requests);
   list_init(&session->subscriptions);
+  list_init(&session->calls_waiting);
   if (listener->admin)
     return;
   worker->listen->sessions++;
@@ -36,9 +41,8 @@ session_may_read(struct session *session)
 
   if (session->state != SESSION_OPEN)
     return false;
-  if ((limits->max_in_flight <= 0 ||
-       (int64_t)session->calls_in_flight < limits->max_in_flight) &&
-      (limits->max_queue == 0 || session->queue_bytes < limits->max_queue))
+  if (session->calls_waiting_count < WAITING_MAX &&
+      session->request_bytes / REQUESTS_TIMES < limits->max_request)
     return true;
   session->read_blocked = true;
   return false;
@@ -63,6 +67,8 @@ session_queue(struct session *session, size_t more, size_t less)
 void
 session_sent(struct session *session)
 {
+  if (session->state != SESSION_GONE)
+    request_start_waiting(session);
   if (!session->read_blocked || session->state != SESSION_OPEN || !session_may_read(session))
     return;
   session->read_blocked = false;

@@ -56,9 +56,13 @@ struct session {
   struct list requests;
   struct list subscriptions;
   unsigned subscription_count;
-  unsigned calls_in_flight;
+  unsigned calls_in_flight;     /* running and waiting */
+  unsigned calls_running;
+  struct list calls_waiting;    /* read, not yet started: struct egw_call.waiting */
+  unsigned calls_waiting_count;
+  size_t request_bytes;         /* text of the requests that are not answered */
   bool read_blocked;            /* session_may_read() said no; ready() is owed */
-  size_t queue_bytes;           /* kept by the listener: output handed over, not yet sent */
+  size_t queue_bytes;           /* output handed over, not yet sent: see session_queue() */
 };
 
 /* Prepares the common part and counts the session, also in worker->listen->sessions (not those of
@@ -66,8 +70,10 @@ struct session {
 void session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,
                   struct egw_worker *worker, struct listener *listener, struct network *network);
 
-/* Whether another request may be read now: false when too many calls are in flight or too
- * much output is waiting; ready() is called when that has changed. */
+/* Whether another request may be read now. Slow reading of answers is no reason against it: a client
+ * that writes before it reads on would wait for us for ever. Its calls wait instead (they are
+ * started as output drains), and only when many of them wait is reading stopped; ready() is
+ * called when that has changed. */
 bool session_may_read(struct session *session);
 
 /* Output was handed over (`more` bytes) or sent or dropped (`less`): keeps queue_bytes, its metric

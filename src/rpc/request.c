@@ -14,8 +14,6 @@
 #include "rpc/envelope.h"
 #include "rpc/method.h"
 
-#define QUEUE_TIMES 8u /* max_queue so many times over: the session ends */
-
 struct request {
   struct session *session;
   struct network *network;
@@ -24,6 +22,7 @@ struct request {
   struct arena arena;
   struct worker_job job;         /* answers when nothing had to be waited for */
   struct egw_buf *text;
+  size_t text_bytes;
   bool batch, cancelled;
   size_t count, pending;
   struct member *members;
@@ -47,19 +46,6 @@ request_free(struct request *request)
   arena_free(&arena); /* the request itself goes with it */
 }
 
-/* Replies to calls that were in flight may pass the queue's limit, at which nothing more is read
- * from the session; one that lets several times as much pile up does not read at all. */
-static void
-check_queue(struct session *session)
-{
-  uint64_t max = session->listener->conf->limits.max_queue;
-
-  if (session->kind == CLIENT_HTTP || max == 0 || session->queue_bytes / QUEUE_TIMES < max)
-    return;
-  metric_add(&session->worker->metrics->refused[REFUSED_SLOW_READER], 1);
-  session->ops->close(session, true, 1013, "answers are not read");
-}
-
 /* All members are there: gives the answer to the session. */
 static void
 answer(struct request *request)
@@ -75,10 +61,10 @@ answer(struct request *request)
   out = answer_join(request->members, request->count, request->batch,
                     &session->listener->conf->limits);
   list_remove(&request->node);
+  session->request_bytes -= request->text_bytes;
   session->ops->reply(session, cookie, out);
   if (session->state != SESSION_GONE) {
     push_answered(session, request);
-    check_queue(session);
     session_sent(session);
   }
   request_free(request);
@@ -143,7 +129,49 @@ start_member(struct request *request, size_t index, struct egw_slice text)
   m->call = call;
   request->pending++;
   session->calls_in_flight++;
-  chain_start(call);
+  session->calls_waiting_count++;
+  list_append(&session->calls_waiting, &call->waiting);
+}
+
+/* --- starting calls ------------------------------------------------------------------------------
+ *
+ * A session may have read many calls, in arrays or one by one; so many run at a time, and none
+ * is started while more output waits than its queue may hold. What one client can make the
+ * gateway hold is thus its queue and the replies of the calls that run. */
+
+static bool
+may_start(const struct session *session)
+{
+  const struct conf_limits *limits = &session->listener->conf->limits;
+
+  return session->calls_running < (uint64_t)limits->max_in_flight &&
+         (limits->max_queue == 0 || session->queue_bytes < limits->max_queue);
+}
+
+void
+request_start_waiting(struct session *session)
+{
+  struct list *node;
+
+  while (may_start(session) && (node = list_shift(&session->calls_waiting)) != NULL) {
+    session->calls_waiting_count--;
+    session->calls_running++;
+    chain_start(container_of(node, struct egw_call, waiting));
+  }
+}
+
+void
+request_not_started(struct egw_call *call)
+{
+  struct request *request = call->request;
+
+  if (request == NULL || list_empty(&call->waiting))
+    return;
+  list_remove(&call->waiting);
+  if (request->cancelled)
+    return; /* the session may be gone */
+  request->session->calls_waiting_count--;
+  request->session->calls_running++; /* it ends as one that ran */
 }
 
 static int
@@ -190,6 +218,8 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   request->network = network != NULL ? network : session->network;
   request->cookie = cookie;
   request->text = text;
+  request->text_bytes = egw_buf_slice(text).len;
+  session->request_bytes += request->text_bytes;
   request->job.fn = on_job;
   list_append(&session->requests, &request->node);
   metric_add(&session->worker->metrics->requests[session->kind], 1);
@@ -198,12 +228,36 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   rc = split(request, &message);
   rpc_message_free(&message);
   if (rc < 0) {
+    session->request_bytes -= request->text_bytes;
     request_free(request);
     return NULL;
   }
+  request_start_waiting(session);
   if (request->pending == 0)
     worker_run_soon(session->worker, &request->job);
   return request;
+}
+
+/* From here on the session may go at any time: takes what is counted there along. */
+static void
+leave_session(struct request *request)
+{
+  struct session *session = request->session;
+  size_t i;
+
+  request->cancelled = true;
+  session->request_bytes -= request->text_bytes;
+  for (i = 0; i < request->count; i++) {
+    struct egw_call *call = request->members[i].call;
+
+    if (call == NULL)
+      continue;
+    session->calls_in_flight--;
+    if (list_empty(&call->waiting))
+      session->calls_running--;
+    else
+      session->calls_waiting_count--;
+  }
 }
 
 void
@@ -211,7 +265,7 @@ request_cancel(struct request *request)
 {
   size_t i;
 
-  request->cancelled = true;
+  leave_session(request);
   list_remove(&request->node);
   if (request->out != NULL) {
     request->out->drained = NULL;
@@ -249,6 +303,7 @@ close_stream(struct request *request, bool whole)
     out->aborted = true;
   out->open = false;
   list_remove(&request->node);
+  session->request_bytes -= request->text_bytes;
   if (out->changed != NULL)
     out->changed(out, out->changed_arg); /* may end the session */
   if (session->state != SESSION_GONE)
@@ -261,8 +316,11 @@ request_call_over(struct request *request, struct egw_call *call)
   struct member *m = &request->members[call->index];
 
   m->call = NULL;
-  if (!request->cancelled)
+  if (!request->cancelled) {
     request->session->calls_in_flight--;
+    request->session->calls_running--;
+    request_start_waiting(request->session);
+  }
   request->pending--;
   if (request->out != NULL || call->phase == CALL_STREAMING || call->reply.partial) {
     if (request->out != NULL)

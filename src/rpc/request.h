@@ -15,9 +15,16 @@
 
 struct egw_call;
 struct request;
+struct session;
 
 /* A call of the request has ended: its reply is taken over. The request may be gone after it. */
 void request_call_over(struct request *request, struct egw_call *call);
+
+/* Starts calls of the session that wait, as far as its limits let them run. */
+void request_start_waiting(struct session *session);
+
+/* A call that was never started is given up. */
+void request_not_started(struct egw_call *call);
 
 /* The call's reply comes in pieces: makes the open answer and hands it to the session. NULL when
  * memory is short. */

@@ -147,11 +147,58 @@ test_cancel(void)
   core_stop();
 }
 
+static void
+test_waiting(void)
+{
+  struct request *request;
+
+  core_start(0, 1, EGW_NEED_NONE, false);
+  answered = 0;
+  core.conf_listener.limits.max_in_flight = 2;
+  core_send("[" CALL("1", "1") "," CALL("2", "2") "," CALL("3", "3") "]");
+  core_send(CALL("4", "4"));
+  is_int(core.sent_count, 2, "no more calls of a session run than its limit");
+  core_result(0, "1");
+  is_int(core.sent_count, 3, "the next one starts when one has ended");
+  core.session.queue_bytes = 1 << 20;
+  core_result(1, "2");
+  is_int(core.sent_count, 3, "none starts while too much output waits");
+  core.session.queue_bytes = 0;
+  session_sent(&core.session);
+  core_turn();
+  is_int(core.sent_count, 4, "but when it has drained");
+  core_result(2, "3");
+  core_result(3, "4");
+  is_int(core.answer_count, 2, "all are answered");
+  is_int(core.session.calls_running + core.session.calls_in_flight +
+             core.session.calls_waiting_count + core.session.request_bytes, 0, "nothing is counted");
+
+  core_send(CALL("1", "1"));
+  core_send(CALL("1", "1"));
+  request = core_send(CALL("5", "5"));
+  core_send(CALL("6", "6"));
+  request_cancel(request);
+  core_turn();
+  is_int(core.session.calls_waiting_count, 1, "a call that waits can be given up");
+  core_advance(1500);
+  is_int(core.answer_count, 5, "and one whose time is over is answered");
+  is_int(core.session.calls_running + core.session.calls_in_flight +
+             core.session.calls_waiting_count + core.session.request_bytes, 0, "nothing is counted");
+  core_send(CALL("1", "1"));
+  core_send(CALL("1", "1"));
+  core_send("[" CALL("7", "7") "," CALL("8", "8") "]");
+  session_gone(&core.session);
+  core_turn();
+  ok(list_empty(&core.worker.live_calls), "a session that goes leaves no call behind");
+  core_stop();
+}
+
 int
 main(void)
 {
   test_rows();
   test_limits();
   test_cancel();
+  test_waiting();
   return done_testing();
 }
