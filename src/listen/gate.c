@@ -204,12 +204,18 @@ enum gate_kind
 gate_check(const struct listener *listener, const char *bytes, size_t len,
            struct gate_head *head)
 {
+  enum gate_kind kind;
+
   reset(head);
   switch (read_lines(bytes, len > GATE_HEAD_MAX ? GATE_HEAD_MAX : len, head)) {
   case LINE_BAD:
     return GATE_REFUSED;
   case LINE_FOUND:
-    return gate_judge(listener, head);
+    kind = gate_judge(listener, head);
+    if (kind != GATE_HTTP || head->length <= GATE_HTTP_HEAD_MAX)
+      return kind;
+    gate_refuse(head, 431, REFUSED_HEAD, "request head too long");
+    return GATE_REFUSED;
   case LINE_MORE:
     break;
   }

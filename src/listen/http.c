@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "gateway/gateway.h"
 
-#define POOL_SIZE ((size_t)16 << 10) /* of a connection: its request head and small bodies */
+#define POOL_SIZE ((size_t)12 << 10) /* of a connection; cleared after each request */
 #define TURN_RUNS 8                  /* MHD_run() in one turn of the loop, at most */
 
 /* --- running libmicrohttpd ------------------------------------------------------------ */

@@ -51,6 +51,7 @@ void peer_release(struct listener *listener, struct peer *peer);
 /* --- the gate ----------------------------------------------------------------------- */
 
 #define GATE_HEAD_MAX 16384       /* bytes of a request head */
+#define GATE_HTTP_HEAD_MAX 8192   /* of one that goes to the HTTP server, whose memory it must fit */
 #define GATE_HEADERS_MAX 64
 
 enum gate_kind { GATE_MORE, GATE_HTTP, GATE_WEBSOCKET, GATE_REFUSED };

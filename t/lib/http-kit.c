@@ -10,6 +10,7 @@
 #include "admin/admin.h"
 #include "listen/parts.h"
 #include "push/push.h"
+#include "rpc/request.h"
 
 atomic_int kit_started, kit_cancelled, kit_websockets;
 
@@ -223,6 +224,12 @@ request_cancel_all(struct session *session)
 
   while ((node = list_shift(&session->requests)) != NULL)
     request_cancel(container_of(node, struct request, node));
+}
+
+void
+request_start_waiting(struct session *session)
+{
+  (void)session;
 }
 
 /* --- what else the listeners ask for -------------------------------------------------- */

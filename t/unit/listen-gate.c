@@ -275,6 +275,12 @@ test_sizes(void)
   memset(text + at, 'a', sizeof text - at);
   is_int(status_of(text, GATE_HEAD_MAX - 1), 0, "a long header is waited for");
   is_int(status_of(text, sizeof text), 431, "up to the limit too");
+  at = (size_t)snprintf(text, sizeof text, GET "X: ");
+  memset(text + at, 'a', GATE_HTTP_HEAD_MAX - at - 4);
+  memcpy(text + GATE_HTTP_HEAD_MAX - 4, "\r\n\r\n", 4);
+  is_int(status_of(text, GATE_HTTP_HEAD_MAX), 0, "a complete head of HTTP may be this long");
+  memcpy(text + GATE_HTTP_HEAD_MAX - 4, "a\r\n\r\n", 5);
+  is_int(status_of(text, GATE_HTTP_HEAD_MAX + 1), 431, "and not longer");
   at = (size_t)snprintf(text, sizeof text, GET);
   for (int i = 1; i < GATE_HEADERS_MAX; i++)
     at += (size_t)snprintf(text + at, sizeof text - at, "X-%d: y\r\n", i);
