@@ -108,8 +108,8 @@ arm_timer(struct ipc_session *s)
 {
   uint64_t now = egw_now_ms(s->session.worker), due = s->value_due;
 
-  if (s->send_due != 0 && (due == 0 || s->send_due < due))
-    due = s->send_due;
+  if (s->stall.due != 0 && (due == 0 || s->stall.due < due))
+    due = s->stall.due;
   if (due == 0)
     worker_timer_stop(s->session.worker, &s->timer);
   else if (!wheel_armed(&s->timer) || s->timer.due > due)
@@ -127,7 +127,7 @@ on_timer(struct wheel_timer *timer)
     egw_log(EGW_DEBUG, "ipc", "session %llu: an unfinished request took too long",
             (unsigned long long)s->session.number);
     close_now(s);
-  } else if (s->send_due != 0 && now >= s->send_due) {
+  } else if (stall_over(&s->stall, &s->stream, s->fd)) {
     metric_add(&metrics_of(s)->refused[REFUSED_SLOW_READER], 1);
     egw_log(EGW_DEBUG, "ipc", "session %llu: the client does not read",
             (unsigned long long)s->session.number);
@@ -240,10 +240,7 @@ flush(struct ipc_session *s)
   }
   if (s->session.queue_bytes > 0 && total >= IPC_WRITE)
     s->choked = true; /* enough for this turn; the loop will say at once that there is room */
-  if (total > 0 || s->session.queue_bytes == 0)
-    s->send_due = 0;
-  if (s->session.queue_bytes > 0 && s->send_due == 0)
-    s->send_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
+  stall_note(&s->stall, &s->stream, s->fd, total > 0);
   if (total > 0)
     session_sent(&s->session);
 }

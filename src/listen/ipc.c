@@ -93,6 +93,8 @@ admit(struct ipc_door *door, int fd, struct peer *peer)
             (unsigned long)who.uid, (long)who.pid);
     return false;
   }
+  egw_log(EGW_DEBUG, "ipc", "%s: connection of uid %lu, pid %ld", door->listener->name,
+          (unsigned long)who.uid, (long)who.pid);
   return listen_admit(lw, door->listener, peer);
 }
 

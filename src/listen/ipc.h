@@ -58,7 +58,7 @@ struct ipc_session {
   struct worker_job job;
   struct wheel_timer timer;
   uint64_t value_due;         /* ms: an unfinished value must be whole by then; 0: none */
-  uint64_t send_due;          /* ms: the socket must take something by then; 0: none */
+  struct stall stall;
 };
 
 /* Takes the socket and the peer's place. */

@@ -2,7 +2,11 @@
 /* The output of WebSocket and IPC sessions. See stream.h. */
 #include "listen/stream.h"
 
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include "listen/listen.h"
+#include "worker/worker.h"
 
 void
 stream_init(struct stream *stream, struct session *session,
@@ -145,6 +149,43 @@ stream_clear(struct stream *stream)
 {
   while (!list_empty(&stream->outs))
     stream_end(stream, container_of(stream->outs.next, struct out, node));
+}
+
+/* Bytes the client's side has not taken; the same for TCP and unix sockets. */
+static int
+unsent_bytes(int fd)
+{
+  int bytes = 0;
+
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
+}
+
+static void
+stall_restart(struct stall *stall, const struct stream *stream, int fd)
+{
+  stall->due = egw_now_ms(stream->session->worker) +
+               stream->session->listener->conf->limits.write_timeout;
+  stall->unsent = unsent_bytes(fd);
+}
+
+void
+stall_note(struct stall *stall, const struct stream *stream, int fd, bool sent)
+{
+  if (stream->session->queue_bytes == 0)
+    stall->due = 0;
+  else if (sent || stall->due == 0)
+    stall_restart(stall, stream, fd);
+}
+
+bool
+stall_over(struct stall *stall, const struct stream *stream, int fd)
+{
+  if (stall->due == 0 || egw_now_ms(stream->session->worker) < stall->due)
+    return false;
+  if (unsent_bytes(fd) == stall->unsent)
+    return true;
+  stall_restart(stall, stream, fd);
+  return false;
 }
 
 struct out *

@@ -51,6 +51,17 @@ void stream_clear(struct stream *stream);
 /* Tells the producers of open messages no more; before session_gone(). */
 void stream_detach(struct stream *stream);
 
+/* A limit on the time in which the client takes nothing. `sent`: something was sent just now. */
+struct stall {
+  uint64_t due;                        /* ms: something must have been taken by then; 0: none */
+  int unsent;                          /* bytes in the kernel when that was set */
+};
+void stall_note(struct stall *stall, const struct stream *stream, int fd, bool sent);
+
+/* Whether the limit is over and nothing was taken, also not of what the kernel holds: it tells
+ * us of room only when much of that has gone. Else the limit is moved. */
+bool stall_over(struct stall *stall, const struct stream *stream, int fd);
+
 /* A whole message: the gateway's error `fault` with id null. NULL when memory is short. */
 struct out *stream_fault(enum rpc_fault fault) EGW_MUST_CHECK;
 

@@ -182,10 +182,7 @@ ws_flush(struct ws_session *s, bool writeable)
     sent = flush_stream(s, writeable);
   if (sent < 0)
     return -1;
-  if (sent > 0 || s->session.queue_bytes == 0)
-    s->send_due = 0;
-  if (s->session.queue_bytes > 0 && s->send_due == 0)
-    s->send_due = egw_now_ms(s->session.worker) + limits_of(s)->write_timeout;
+  stall_note(&s->stall, &s->stream, lws_get_socket_fd(s->wsi), sent > 0);
   if (s->state == WS_CLOSING || s->ping_wanted || s->session.queue_bytes > 0)
     lws_callback_on_writable(s->wsi);
   if (sent > 0)

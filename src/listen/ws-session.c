@@ -51,7 +51,7 @@ leave_core(struct ws_session *s)
   session_gone(&s->session);
   stream_clear(&s->stream);
   ws_receive_drop(s);
-  s->send_due = 0;
+  s->stall.due = 0;
   s->message_due = 0;
 }
 
@@ -172,7 +172,7 @@ ws_session_arm(struct ws_session *s)
     return;
   earlier(&due, ping_due(s));
   earlier(&due, s->message_due);
-  earlier(&due, s->send_due);
+  earlier(&due, s->stall.due);
   if (due == 0)
     worker_timer_stop(s->session.worker, &s->timer);
   else if (!wheel_armed(&s->timer) || s->timer.due > due)
@@ -207,7 +207,7 @@ on_timer(struct wheel_timer *timer)
     if (s->state == WS_HANDSHAKE)
       metric_add(&refused[REFUSED_TIMEOUT], 1);
     ws_session_kill(s);
-  } else if (s->send_due != 0 && now >= s->send_due) {
+  } else if (stall_over(&s->stall, &s->stream, lws_get_socket_fd(s->wsi))) {
     metric_add(&refused[REFUSED_SLOW_READER], 1);
     ws_session_kill(s);
   } else if (silent(s, now)) {
@@ -345,6 +345,8 @@ ws_session_established(struct ws_session *s)
   s->state = WS_OPEN;
   s->end_due = 0;
   s->heard = egw_now_ms(s->session.worker);
+  egw_log(EGW_DEBUG, "ws", "%s: session %llu of %s", s->session.listener->name,
+          (unsigned long long)s->session.number, s->session.peer);
   ws_session_arm(s);
   if (s->server->draining)
     ws_session_drain(s);

@@ -69,7 +69,7 @@ struct ws_session {
 
   struct wheel_timer timer;
   uint64_t heard, pinged;      /* ms: last bytes from the client, last ping to it */
-  uint64_t send_due;           /* ms: the socket must take something by then; 0: none */
+  struct stall stall;
   uint64_t end_due;            /* ms: handshake, close; 0: none */
 };
 

@@ -355,6 +355,25 @@ check_stuck_reader(void)
   stop("stuck reader");
 }
 
+/* So slowly that the socket stays full for longer than the limit: but it does read. */
+static void
+check_steady_reader(void)
+{
+  char bytes[4096];
+  int fd, i;
+
+  kit_limits()->write_timeout = 200;
+  kit_start();
+  fd = kit_connect(KIT_IPC);
+  say(fd, "[\"big 5000000\"]");
+  for (i = 0; i < 30 && kit_read_all(fd, bytes, sizeof(bytes)); i++)
+    poll(NULL, 0, 20); /* the client's pace */
+  is_int(i, 30, "a slow reader gets on");
+  is_int(kit_sessions(), 1, "and is not cut");
+  close(fd);
+  stop("steady reader");
+}
+
 static void
 check_cut(void)
 {
@@ -493,6 +512,7 @@ main(void)
   check_caps();
   check_slow_reader();
   check_stuck_reader();
+  check_steady_reader();
   check_cut();
   check_drain();
   check_many();
