@@ -105,6 +105,12 @@ t_unit_transport_http_pool_t_SOURCES = t/unit/transport-http-pool.c t/lib/http-n
 t_unit_transport_http_pool_t_CFLAGS = $(transport_host_cflags)
 t_unit_transport_http_pool_t_LDFLAGS = $(transport_host_ldflags)
 t_unit_transport_http_pool_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
+unit_tests += t/unit/transport-http-tls.t
+t_unit_transport_http_tls_t_SOURCES = t/unit/transport-http-tls.c t/lib/test-node-parts.h \
+	t/lib/test-node-ws.c t/lib/test-node.c t/lib/test-node.h $(transport_host)
+t_unit_transport_http_tls_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_http_tls_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_http_tls_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
 endif
 
 # Configuration and plugins.
