@@ -31,8 +31,8 @@ static const struct rpc_fault_info faults[RPC_FAULT_COUNT] = {
     "batch response too large",
     "The responses to an array are together larger than the configured limit" },
   [RPC_FAULT_NO_UPSTREAM] = { -32050, "no_upstream", "no upstream could be reached",
-    "Every upstream that can serve the call is down, too far behind, or refused it; nothing"
-    " was executed" },
+    "Every upstream that can serve the call is down, or broke the connection, also when it was"
+    " asked again" },
   [RPC_FAULT_TIMEOUT] = { -32051, "timeout", "request timed out",
     "No upstream answered before the deadline of the request" },
   [RPC_FAULT_BAD_REPLY] = { -32052, "bad_reply", "the upstream gave an unusable response",
@@ -48,7 +48,9 @@ static const struct rpc_fault_info faults[RPC_FAULT_COUNT] = {
     "A limit on calls in flight or on memory was reached; nothing was executed" },
   [RPC_FAULT_NO_SUBSCRIPTIONS] = { -32056, "no_subscriptions",
     "subscriptions need a WebSocket or IPC connection",
-    "A subscription was asked for over HTTP, or the network offers none of this kind" },
+    "A subscription was asked for over HTTP, as a notification, or by the gateway itself" },
+  [RPC_FAULT_NO_PUSH] = { -32057, "no_push", "no upstream can send events of subscriptions",
+    "A subscription was asked for, but the network's upstreams are all reached by HTTP or replay" },
   [RPC_FAULT_CANCELLED] = { -32603, "cancelled", "cancelled",
     "Never sent: the client has gone" },
 };

@@ -29,6 +29,7 @@ enum rpc_fault {
   RPC_FAULT_SHUTDOWN,          /* -32054 the gateway is shutting down */
   RPC_FAULT_OVERLOADED,        /* -32055 the gateway is overloaded, try again later */
   RPC_FAULT_NO_SUBSCRIPTIONS,  /* -32056 subscriptions need a WebSocket or IPC connection */
+  RPC_FAULT_NO_PUSH,           /* -32057 no upstream can send events of subscriptions */
   RPC_FAULT_CANCELLED,         /* never sent: the client has gone */
   RPC_FAULT_COUNT
 };

@@ -93,7 +93,8 @@ dispatch_start(struct egw_call *call)
   memset(&call->dispatch, 0, sizeof(call->dispatch));
   link = group_pick(call->worker, call->network, 0, call_caps(call));
   if (link == NULL) {
-    call_set_fault(call, RPC_FAULT_NO_UPSTREAM, EGW_NOT_SENT, "no upstream");
+    call_set_fault(call, call_caps(call) != 0 ? RPC_FAULT_NO_PUSH : RPC_FAULT_NO_UPSTREAM,
+                   EGW_NOT_SENT, "no upstream");
     chain_reply(call);
     return;
   }

@@ -189,3 +189,7 @@ t_unit_transport_replay_t_SOURCES = t/unit/transport-replay.c $(transport_host)
 t_unit_transport_replay_t_CFLAGS = $(transport_host_cflags)
 t_unit_transport_replay_t_LDFLAGS = $(transport_host_ldflags)
 t_unit_transport_replay_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
+
+unit_tests += t/unit/docs-errors.t
+t_unit_docs_errors_t_SOURCES = t/unit/docs-errors.c
+t_unit_docs_errors_t_LDADD = src/libegw.a $(core_libs)

@@ -102,7 +102,7 @@ test_limits(void)
 
   core_start(0, 1, EGW_NEED_NONE, false);
   core_send(SUB);
-  ok(strstr(core.answers[0].text, "-32050") != NULL, "no upstream that pushes: an error");
+  ok(strstr(core.answers[0].text, "-32057") != NULL, "no upstream that pushes: an error");
   core_stop();
 }
 
