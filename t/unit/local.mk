@@ -193,3 +193,33 @@ t_unit_transport_replay_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
 unit_tests += t/unit/docs-errors.t
 t_unit_docs_errors_t_SOURCES = t/unit/docs-errors.c
 t_unit_docs_errors_t_LDADD = src/libegw.a $(core_libs)
+
+# Tests of middleware plugins: t/lib/plugtest.h is the plugin's host, whose functions the plugin finds
+# in the program.
+plugtest = \
+	t/lib/plugtest-api.c \
+	t/lib/plugtest-call.c \
+	t/lib/plugtest-generic.c \
+	t/lib/plugtest-loop.c \
+	t/lib/plugtest-memory.c \
+	t/lib/plugtest-node.c \
+	t/lib/plugtest-parts.h \
+	t/lib/plugtest.c \
+	t/lib/plugtest.h \
+	$(NULL)
+plugtest_cflags = $(AM_CFLAGS) -fvisibility=default
+plugtest_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
+#   unit_tests += t/unit/plugin-x.t
+#   t_unit_plugin_x_t_SOURCES = t/unit/plugin-x.c $(plugtest)
+#   t_unit_plugin_x_t_CFLAGS = $(plugtest_cflags)
+#   t_unit_plugin_x_t_LDFLAGS = $(plugtest_ldflags)
+#   t_unit_plugin_x_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/plugin-log.t t/unit/plugin-methods.t
+t_unit_plugin_log_t_SOURCES = t/unit/plugin-log.c $(plugtest)
+t_unit_plugin_log_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_log_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_log_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_methods_t_SOURCES = t/unit/plugin-methods.c $(plugtest)
+t_unit_plugin_methods_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_methods_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_methods_t_LDADD = src/libegw.a $(core_libs)

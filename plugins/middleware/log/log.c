@@ -57,6 +57,7 @@ struct sink {
   ino_t ino;
   bool torn;                      /* the last line in the file is not whole */
   bool failing;                   /* already said so */
+  int stuck_ms;                   /* at the end: how long nothing could be written */
 };
 
 struct access_log {
@@ -136,16 +137,15 @@ sink_stopping(struct sink *sink)
 static int
 write_some(struct sink *sink, const char *bytes, size_t len, size_t *done)
 {
-  int waited = 0;
-
   while (*done < len) {
     ssize_t n = write(sink->fd, bytes + *done, len - *done);
     struct pollfd p = { .fd = sink->fd, .events = POLLOUT };
 
     if (n > 0) {
       *done += (size_t)n;
+      sink->stuck_ms = 0;
     } else if (n < 0 && errno == EAGAIN) {
-      if (sink_stopping(sink) && (waited += 100) > STUCK_MS)
+      if (sink_stopping(sink) && (sink->stuck_ms += 100) > STUCK_MS)
         return -1;
       (void)poll(&p, 1, 100);
     } else if (n < 0 && errno != EINTR) {
