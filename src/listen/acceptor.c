@@ -164,18 +164,20 @@ static void
 acceptor_close(struct acceptor *acceptor)
 {
   struct listener *listener = acceptor->listener;
+  unsigned mine;
 
   if (!acceptor->open)
     return;
   acceptor->open = false;
   worker_timer_stop(acceptor->door->lw->worker, &acceptor->pause);
   uv_close((uv_handle_t *)&acceptor->poll, on_acceptor_closed);
-  /* This worker's own socket: from now on connecting is refused at once, not left waiting. */
-  for (unsigned i = 0; i < listener->fd_count; i++)
-    if (listener->fds[i] == acceptor->fd) {
-      close(acceptor->fd);
-      listener->fds[i] = -1;
-    }
+  /* This worker's own socket, and its own entry alone: others close theirs at the same time. From
+   * now on connecting is refused at once, not left waiting. */
+  mine = listener->fd_count > 1 ? acceptor->door->lw->worker->index : 0;
+  if (listener->fds[mine] == acceptor->fd) {
+    close(acceptor->fd);
+    listener->fds[mine] = -1;
+  }
 }
 
 static int
