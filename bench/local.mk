@@ -8,3 +8,13 @@ bench_micro_scan_LDADD = src/libegw.a $(core_libs)
 .PHONY: bench-micro-scan
 bench-micro-scan: bench/micro-scan$(EXEEXT)
 	bench/micro-scan$(EXEEXT)
+
+# The gateway beside nginx and HAProxy: see bench/proxy.py.
+EXTRA_PROGRAMS += bench/node bench/idle
+bench_node_SOURCES = bench/node.c
+bench_idle_SOURCES = bench/idle.c
+EXTRA_DIST += bench/proxy.py
+
+.PHONY: bench-proxy
+bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/proxy.py $(BENCH_FLAGS)

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* A stand-in node for measurements: answers any JSON-RPC request at once with its id and a
+ * result of a given size. HTTP/1.1 on a loopback port, JSON lines on a unix socket; one thread.
+ *
+ *   bench/node [--port N] [--ipc PATH] [--bytes N]
+ *
+ * It looks for "id": in the request and copies what stands there; it checks nothing. Arrays
+ * are answered item by item. No part of the gateway is in it. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define READ_STEP 65536u
+#define EVENTS 256
+
+struct text {
+  char *data;
+  size_t len, cap;
+};
+
+enum conn_kind { CONN_LISTEN_HTTP, CONN_LISTEN_IPC, CONN_HTTP, CONN_IPC };
+
+struct conn {
+  enum conn_kind kind;
+  int fd;
+  struct text in, out;
+  size_t sent;
+  bool waiting;       /* for EPOLLOUT */
+};
+
+static int epoll_fd;
+static struct text result;   /* the JSON string that every request gets */
+
+static void
+die(const char *what)
+{
+  fprintf(stderr, "bench/node: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static void
+text_room(struct text *text, size_t more)
+{
+  size_t cap = text->cap != 0 ? text->cap : 4096;
+
+  while (cap - text->len < more)
+    cap *= 2;
+  if (cap == text->cap)
+    return;
+  text->data = realloc(text->data, cap);
+  if (text->data == NULL)
+    die("memory");
+  text->cap = cap;
+}
+
+static void
+text_add(struct text *text, const char *data, size_t len)
+{
+  text_room(text, len + 1);
+  memcpy(text->data + text->len, data, len);
+  text->len += len;
+  text->data[text->len] = '\0';
+}
+
+static void
+text_drop(struct text *text, size_t n)
+{
+  memmove(text->data, text->data + n, text->len - n);
+  text->len -= n;
+}
+
+/* The end of the JSON value at `data`, or 0 when it is not complete. */
+static size_t
+value_end(const char *data, size_t len)
+{
+  size_t i;
+  int depth = 0;
+  bool string = false;
+
+  for (i = 0; i < len; i++) {
+    char c = data[i];
+    if (string) {
+      if (c == '\\')
+        i++;
+      else if (c == '"')
+        string = false;
+    } else if (c == '"') {
+      string = true;
+    } else if (c == '{' || c == '[') {
+      depth++;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+/* The id of a request: what stands behind "id":, up to the comma or the brace. */
+static void
+find_id(const char *data, size_t len, const char **id, size_t *id_len)
+{
+  const char *at = memmem(data, len, "\"id\":", 5);
+  size_t n = 0, left;
+
+  *id = "null";
+  *id_len = 4;
+  if (at == NULL)
+    return;
+  at += 5;
+  left = len - (size_t)(at - data);
+  while (left > 0 && *at == ' ') {
+    at++;
+    left--;
+  }
+  if (left > 0 && *at == '"')
+    for (n = 1; n < left && at[n] != '"'; n++)
+      ;
+  while (n < left && at[n] != ',' && at[n] != '}')
+    n++;
+  *id = at;
+  *id_len = n;
+}
+
+static void
+answer_one(struct text *out, const char *request, size_t len)
+{
+  const char *id;
+  size_t id_len;
+
+  find_id(request, len, &id, &id_len);
+  text_add(out, "{\"jsonrpc\":\"2.0\",\"id\":", 22);
+  text_add(out, id, id_len);
+  text_add(out, ",\"result\":", 10);
+  text_add(out, result.data, result.len);
+  text_add(out, "}", 1);
+}
+
+/* One message: an object, or an array of them. */
+static void
+answer(struct text *out, const char *message, size_t len)
+{
+  size_t at = 1, n;
+  bool first = true;
+
+  if (message[0] != '[') {
+    answer_one(out, message, len);
+    return;
+  }
+  text_add(out, "[", 1);
+  while (at < len && (n = value_end(message + at, len - at)) > 0) {
+    if (!first)
+      text_add(out, ",", 1);
+    first = false;
+    answer_one(out, message + at, n);
+    at += n;
+    while (at < len && message[at] != '{')
+      at++;
+  }
+  text_add(out, "]", 1);
+}
+
+static size_t
+content_length(const char *head, size_t len)
+{
+  const char *at = head, *end = head + len, *line;
+
+  while ((line = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+    at = line + 1;
+    if ((size_t)(end - at) > 15 && strncasecmp(at, "content-length:", 15) == 0)
+      return strtoul(at + 15, NULL, 10);
+  }
+  return 0;
+}
+
+/* Takes one HTTP request out of `in`; whether there was a whole one. */
+static bool
+take_http(struct conn *conn)
+{
+  struct text body = { NULL, 0, 0 };
+  char *end = memmem(conn->in.data, conn->in.len, "\r\n\r\n", 4);
+  char head[128];
+  size_t head_len, body_len;
+  int n;
+
+  if (end == NULL)
+    return false;
+  head_len = (size_t)(end - conn->in.data) + 4;
+  body_len = content_length(conn->in.data, head_len);
+  if (conn->in.len - head_len < body_len)
+    return false;
+  answer(&body, conn->in.data + head_len, body_len);
+  n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+               "Content-Length: %zu\r\n\r\n", body.len);
+  text_add(&conn->out, head, (size_t)n);
+  text_add(&conn->out, body.data, body.len);
+  free(body.data);
+  text_drop(&conn->in, head_len + body_len);
+  return true;
+}
+
+static bool
+take_ipc(struct conn *conn)
+{
+  size_t skip = 0, n;
+
+  while (skip < conn->in.len && (conn->in.data[skip] == '\n' || conn->in.data[skip] == ' '))
+    skip++;
+  text_drop(&conn->in, skip);
+  n = value_end(conn->in.data, conn->in.len);
+  if (n == 0)
+    return false;
+  answer(&conn->out, conn->in.data, n);
+  text_add(&conn->out, "\n", 1);
+  text_drop(&conn->in, n);
+  return true;
+}
+
+static void
+conn_close(struct conn *conn)
+{
+  close(conn->fd);
+  free(conn->in.data);
+  free(conn->out.data);
+  free(conn);
+}
+
+static void
+conn_watch(struct conn *conn, int op)
+{
+  struct epoll_event event = { .events = EPOLLIN | (conn->waiting ? (uint32_t)EPOLLOUT : 0u),
+                               .data = { .ptr = conn } };
+
+  if (epoll_ctl(epoll_fd, op, conn->fd, &event) < 0)
+    die("epoll_ctl");
+}
+
+static void
+conn_new(int fd, enum conn_kind kind)
+{
+  struct conn *conn = calloc(1, sizeof(*conn));
+
+  if (conn == NULL)
+    die("memory");
+  conn->fd = fd;
+  conn->kind = kind;
+  text_room(&conn->in, 1);
+  text_room(&conn->out, 1);
+  conn_watch(conn, EPOLL_CTL_ADD);
+}
+
+static void
+conn_accept(struct conn *listener)
+{
+  int fd, one = 1;
+
+  while ((fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    if (listener->kind == CONN_LISTEN_HTTP)
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    conn_new(fd, listener->kind == CONN_LISTEN_HTTP ? CONN_HTTP : CONN_IPC);
+  }
+}
+
+/* Writes what it can; 0, or -1 at the end of the connection. */
+static int
+conn_flush(struct conn *conn)
+{
+  bool wait;
+
+  while (conn->sent < conn->out.len) {
+    ssize_t n = send(conn->fd, conn->out.data + conn->sent, conn->out.len - conn->sent,
+                     MSG_NOSIGNAL);
+    if (n < 0 && errno == EAGAIN)
+      break;
+    if (n < 0)
+      return -1;
+    conn->sent += (size_t)n;
+  }
+  wait = conn->sent < conn->out.len;
+  if (!wait)
+    conn->sent = conn->out.len = 0;
+  if (wait != conn->waiting) {
+    conn->waiting = wait;
+    conn_watch(conn, EPOLL_CTL_MOD);
+  }
+  return 0;
+}
+
+static int
+conn_read(struct conn *conn)
+{
+  ssize_t n;
+
+  text_room(&conn->in, READ_STEP);
+  n = recv(conn->fd, conn->in.data + conn->in.len, READ_STEP, 0);
+  if (n < 0 && errno == EAGAIN)
+    return 0;
+  if (n <= 0)
+    return -1;
+  conn->in.len += (size_t)n;
+  while (conn->in.len > 0 && (conn->kind == CONN_HTTP ? take_http(conn) : take_ipc(conn)))
+    ;
+  return 0;
+}
+
+static void
+conn_ready(struct conn *conn, uint32_t events)
+{
+  if (conn->kind == CONN_LISTEN_HTTP || conn->kind == CONN_LISTEN_IPC) {
+    conn_accept(conn);
+    return;
+  }
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && conn_read(conn) != 0) {
+    conn_close(conn);
+    return;
+  }
+  if (conn_flush(conn) != 0)
+    conn_close(conn);
+}
+
+static void
+listen_http(int port)
+{
+  struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+  socklen_t len = sizeof(in);
+  int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) < 0 || listen(fd, 4096) < 0)
+    die("listening");
+  if (getsockname(fd, (struct sockaddr *)&in, &len) < 0)
+    die("getsockname");
+  printf("port=%d\n", ntohs(in.sin_port));
+  conn_new(fd, CONN_LISTEN_HTTP);
+}
+
+static void
+listen_ipc(const char *path)
+{
+  struct sockaddr_un un = { .sun_family = AF_UNIX };
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+  if (strlen(path) >= sizeof(un.sun_path)) {
+    errno = ENAMETOOLONG;
+    die(path);
+  }
+  memcpy(un.sun_path, path, strlen(path) + 1);
+  unlink(path);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 || listen(fd, 4096) < 0)
+    die(path);
+  conn_new(fd, CONN_LISTEN_IPC);
+}
+
+/* A JSON string of `bytes` bytes, quotes included. */
+static void
+make_result(size_t bytes)
+{
+  size_t i;
+
+  text_room(&result, bytes + 16);
+  text_add(&result, "\"0x", 3);
+  for (i = 3; i + 1 < bytes; i++)
+    text_add(&result, &"0123456789abcdef"[i % 16], 1);
+  text_add(&result, "\"", 1);
+}
+
+int
+main(int argc, char **argv)
+{
+  struct epoll_event events[EVENTS];
+  const char *ipc = NULL;
+  size_t bytes = 8;
+  int port = 0, i, n;
+
+  for (i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--port") == 0)
+      port = (int)strtol(argv[i + 1], NULL, 10);
+    else if (strcmp(argv[i], "--ipc") == 0)
+      ipc = argv[i + 1];
+    else if (strcmp(argv[i], "--bytes") == 0)
+      bytes = strtoul(argv[i + 1], NULL, 10);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  make_result(bytes);
+  listen_http(port);
+  if (ipc != NULL)
+    listen_ipc(ipc);
+  fflush(stdout);
+  while ((n = epoll_wait(epoll_fd, events, EVENTS, -1)) >= 0 || errno == EINTR)
+    for (i = 0; i < n; i++)
+      conn_ready(events[i].data.ptr, events[i].events);
+  die("epoll_wait");
+}
