@@ -10,10 +10,13 @@ process.on('unhandledRejection', (error) => {
   if (!/provider destroyed/.test(error?.message)) throw error;
 });
 
+// Without ethers' own cache of a quarter second: what it says depends on time.
 function open(kind, url) {
-  if (kind === 'http') return new JsonRpcProvider(url, undefined, { polling: true, pollingInterval: 50 });
-  if (kind === 'ws') return new WebSocketProvider(url);
-  return new IpcSocketProvider(ipcPath(url));
+  if (kind === 'http') {
+    return new JsonRpcProvider(url, undefined, { polling: true, pollingInterval: 50, cacheTimeout: -1 });
+  }
+  if (kind === 'ws') return new WebSocketProvider(url, undefined, { cacheTimeout: -1 });
+  return new IpcSocketProvider(ipcPath(url), undefined, { cacheTimeout: -1 });
 }
 
 function logEvent(event) {
