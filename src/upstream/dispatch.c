@@ -157,7 +157,10 @@ failed(struct egw_call *call, enum egw_outcome outcome, enum rpc_fault fault, co
 {
   struct dispatch *d = &call->dispatch;
 
-  link_note_failure(d->last, outcome, why);
+  if (http_status == 429 || http_status == 503)
+    link_note_busy(d->last, retry_after_ms);
+  else
+    link_note_failure(d->last, outcome, why);
   egw_log(EGW_DEBUG, "upstream", "%s: %s", d->last->upstream->name, why != NULL ? why : "failed");
   if (may_retry(call, outcome, fault)) {
     /* A connection that broke may have siblings that are dead too. */
@@ -338,6 +341,19 @@ stream_done(struct egw_call *call, struct egw_xchg *xchg, enum egw_outcome outco
   worker_run_soon(call->worker, &call->job);
 }
 
+/* A JSON-RPC error with status 429 or 503 is an answer only when nobody else can give one. */
+static bool
+is_busy(struct egw_call *call, const struct egw_xchg *xchg, const struct rpc_reply *reply,
+        const char **why)
+{
+  if (reply->kind != RPC_REPLY_ERROR || (xchg->http_status != 429 && xchg->http_status != 503))
+    return false;
+  link_note_busy(xchg->link, xchg->retry_after_ms);
+  *why = "busy";
+  return idempotent(call) &&
+         group_has_other(call->worker, call->network, call->dispatch.tried, call_caps(call));
+}
+
 static void
 on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
 {
@@ -350,7 +366,7 @@ on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
     stream_done(call, xchg, outcome, why);
     return;
   }
-  if (outcome == EGW_OK && judge(xchg, &reply, &why)) {
+  if (outcome == EGW_OK && judge(xchg, &reply, &why) && !is_busy(call, xchg, &reply, &why)) {
     take_reply(call, xchg, &reply);
     return;
   }

@@ -16,6 +16,7 @@ static struct egw_link *
 pick(struct egw_worker *worker, struct network *network, uint64_t tried, uint32_t caps,
      bool only_up)
 {
+  uint64_t now = uv_now(&worker->loop);
   unsigned i = 0, n = network->upstream_count;
 
   while (i < n) {
@@ -30,7 +31,8 @@ pick(struct egw_worker *worker, struct network *network, uint64_t tried, uint32_
       unsigned at = first + (worker->next_link + k) % size;
       struct egw_link *link = worker->links[network->upstreams[at]->index];
 
-      if (!able(link, tried, caps) || (only_up && link->health != LINK_UP))
+      if (!able(link, tried, caps) ||
+          (only_up && (link->health != LINK_UP || link->busy_until_ms > now)))
         continue;
       if (best == NULL || link->in_flight < best->in_flight)
         best = link;

@@ -18,6 +18,8 @@
 #define PROBE_TIMEOUT_MS 3000u
 #define WELL_MS 30000u        /* up for so long: earlier troubles are forgotten */
 #define FAILURES_DOWN 2u
+#define BUSY_MS 1000u
+#define BUSY_MAX_MS 60000u
 
 const void *
 egw_link_self(const struct egw_link *link)
@@ -121,6 +123,17 @@ link_note_failure(struct egw_link *link, enum egw_outcome outcome, const char *w
     link->downs++;
     set_health(link, LINK_DOWN, why);
   }
+}
+
+void
+link_note_busy(struct egw_link *link, uint32_t retry_after_ms)
+{
+  uint64_t ms = retry_after_ms == 0 ? BUSY_MS : retry_after_ms;
+  uint64_t until = uv_now(&link->worker->loop) + (ms < BUSY_MAX_MS ? ms : BUSY_MAX_MS);
+
+  snprintf(link->last_error, sizeof(link->last_error), "busy");
+  if (until > link->busy_until_ms)
+    link->busy_until_ms = until;
 }
 
 static void

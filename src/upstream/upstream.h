@@ -51,6 +51,7 @@ struct egw_link {
   unsigned failures;              /* in a row */
   unsigned downs;                 /* times down since it was last well for long: spaces probes */
   uint64_t up_since_ms;
+  uint64_t busy_until_ms;         /* it asked to be left alone till then (429, 503) */
   struct wheel_timer probe_timer;
   struct egw_xchg *probe;
   struct list xchgs;
@@ -163,6 +164,9 @@ bool group_usable(struct egw_worker *worker, struct network *network);
 
 void link_note_ok(struct egw_link *link);
 void link_note_failure(struct egw_link *link, enum egw_outcome outcome, const char *why);
+/* It answered "too many requests" or "unavailable": passed over for the time it named (RFC 9110
+ * 10.2.3), or a second, while another upstream is there. */
+void link_note_busy(struct egw_link *link, uint32_t retry_after_ms);
 
 /* --- dispatch.c --------------------------------------------------------------------------- */
 

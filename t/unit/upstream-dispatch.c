@@ -154,6 +154,38 @@ test_health(void)
 }
 
 static void
+test_busy(void)
+{
+  struct egw_link *a;
+  unsigned i, to_a = 0;
+
+  core_start(0, 2, EGW_NEED_NONE, false);
+  core_send(READ);
+  a = core.sent[0].link;
+  egw_xchg_http(core.sent[0].xchg, 429, 2000);
+  core_text(0, "{\"jsonrpc\":\"2.0\",\"id\":%ID%,\"error\":{\"code\":-32005,\"message\":\"slow down\"}}");
+  is_int(core.sent_count, 2, "a read that meets 429 goes elsewhere");
+  core_result(1, "1");
+  has_answer(0, "\"result\":1", "and succeeds");
+  for (i = 0; i < 6; i++) {
+    unsigned n = core.sent_count;
+
+    core_send(READ);
+    to_a += core.sent[n].link == a;
+    core_result(n, "1");
+  }
+  is_int(to_a, 0, "the busy one is left alone for the time it named");
+  core_stop();
+
+  core_start(0, 1, EGW_NEED_NONE, false);
+  core_send(READ);
+  egw_xchg_http(core.sent[0].xchg, 429, 0);
+  core_text(0, "{\"jsonrpc\":\"2.0\",\"id\":%ID%,\"error\":{\"code\":-32005,\"message\":\"slow down\"}}");
+  has_answer(0, "\"code\":-32005,\"message\":\"slow down\"", "with no other upstream its error is the answer");
+  core_stop();
+}
+
+static void
 test_stream(void)
 {
   char big[3000];
@@ -244,6 +276,7 @@ main(void)
   test_rubbish();
   test_loose();
   test_health();
+  test_busy();
   test_stream();
   test_multiplex();
   return done_testing();
