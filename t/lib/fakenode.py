@@ -478,6 +478,7 @@ class Node:
         self.lock = threading.Lock()
         self.listener = None
         self.conns = []
+        self.fresh = set()           # sockets whose first bytes are awaited
         self.thaw = threading.Event()
         self.thaw.set()
         self.clear()
@@ -559,12 +560,14 @@ class Node:
             sock.bind(("127.0.0.1", self.port))
             self.port = sock.getsockname()[1]
         sock.listen(1024)
-        self.listener = sock
+        with self.lock:
+            self.listener = sock
         threading.Thread(target=self._accept, args=(sock,), daemon=True).start()
 
     def stop(self, rst=False):
         """Nobody listens any more, and all connections end."""
-        listener, self.listener = self.listener, None
+        with self.lock:
+            listener, self.listener = self.listener, None
         if listener is not None:
             try:
                 listener.shutdown(socket.SHUT_RDWR)
@@ -577,6 +580,13 @@ class Node:
 
     def cut(self, rst=False):
         """Ends all connections."""
+        with self.lock:
+            fresh = list(self.fresh)
+        for sock in fresh:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
         for conn in self.open_conns():
             conn.end(rst)
 
@@ -603,12 +613,17 @@ class Node:
             except OSError:
                 return
             with self.lock:
+                if self.listener is not listener:
+                    sock.close()
+                    return
                 self.accepted += 1
                 self.accept_times.append(time.monotonic())
                 number = self.accepted
+                self.fresh.add(sock)
             if self.refuse == "reset":
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 sock.close()
+                self.fresh.discard(sock)
                 continue
             threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
 
@@ -626,17 +641,19 @@ class Node:
                 conn.stream = stream
             with self.lock:
                 self.conns.append(conn)
+                self.fresh.discard(sock)
             conn.run(head)
         except (Closed, NoAnswer, OSError):
             pass
         except (wsframe.Protocol, rawjson.Bad, Failed, ValueError) as error:
             self.complaints.append("%s: %s" % (type(error).__name__, error))
         finally:
+            with self.lock:
+                self.fresh.discard(sock)
+                if conn in self.conns:
+                    self.conns.remove(conn)
             if conn is not None:
                 conn.gone = True
-                with self.lock:
-                    if conn in self.conns:
-                        self.conns.remove(conn)
             sock.close()
 
     # --- answers
