@@ -212,7 +212,16 @@ def text_data(signature, text, *words):
 def _sent(node, transaction):
     """Sends from an unlocked account and waits for the receipt."""
     tx_hash = node.ask("eth_sendTransaction", transaction)
-    return eventually(lambda: node.ask("eth_getTransactionReceipt", tx_hash), 20, "receipt")
+
+    def receipt():
+        try:
+            return node.ask("eth_getTransactionReceipt", tx_hash)
+        except Failed as error:
+            # geth says so while it is starting up.
+            if "indexing is in progress" in str(error):
+                return None
+            raise
+    return eventually(receipt, 30, "receipt")
 
 
 def furnish(node, big=120):
@@ -253,6 +262,16 @@ def furnish(node, big=120):
             "unknown_hash": UNKNOWN_HASH}
 
 
+def _indexed(node):
+    """Waits until geth answers for unknown transactions, too."""
+    def answered():
+        try:
+            return node.ask("eth_getTransactionReceipt", UNKNOWN_HASH) is None
+        except Failed:
+            return False
+    eventually(answered, 60, "geth has indexed its transactions", 0.1)
+
+
 def furnish_geth(node):
     """The same for a development geth, with the account that it holds the key of."""
     who = node.ask("eth_accounts")[0]
@@ -263,6 +282,7 @@ def furnish_geth(node):
                                             key * 1000)}) for key in (1, 2, 3)]
     paid = _sent(node, {"from": who, "to": ACCOUNTS[1], "value": hex(10 ** 18),
                         "gas": hex(21000)})
+    _indexed(node)
     return {"contract": contract, "accounts": [who] + list(ACCOUNTS[1:]),
             "bytecode": probe()["bytecode"], "deployed": made["transactionHash"],
             "noted": [n["transactionHash"] for n in noted], "noted_hash": noted[0]["blockHash"],
@@ -272,6 +292,7 @@ def furnish_geth(node):
 
 def facts_of_chain(node):
     """Facts about a chain that is there: the last block with transactions."""
+    _indexed(node)
     number = int(node.ask("eth_blockNumber"), 16)
     blocks = [node.ask("eth_getBlockByNumber", hex(n), True) for n in range(number, 0, -1)]
     busy = [b for b in blocks if b["transactions"]]
