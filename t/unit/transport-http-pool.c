@@ -440,7 +440,7 @@ test_many(void)
   ok(thost_run(host, node_is_empty, &node, 1000), "the node has no connection left");
   before = descriptors();
   stop("many");
-  ok(descriptors() < before, "descriptors are given back");
+  ok(descriptors() < before, "descriptors are given back: %u, then %u", before, descriptors());
 }
 
 int
