@@ -2,8 +2,11 @@
 # Whole-program tests, one file a line.
 script_tests += \
 	t/admin-pages.t \
+	t/conf-cli.t \
+	t/docs-options.t \
 	t/kit-selftest.t \
 	t/lifecycle.t \
+	t/plugins-example.t \
 	t/replay-recorded.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \
