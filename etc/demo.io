@@ -19,10 +19,6 @@
 << {"jsonrpc":"2.0","id":1,"result":false}
 >> {"jsonrpc":"2.0","id":1,"method":"net_listening","params":[]}
 << {"jsonrpc":"2.0","id":1,"result":true}
->> {"jsonrpc":"2.0","id":1,"method":"eth_accounts","params":[]}
-<< {"jsonrpc":"2.0","id":1,"result":["0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266","0x70997970c51812dc3a010c7d01b50e0d17dc79c8","0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc","0x90f79bf6eb2c4f870365e785982e1f101e93b906","0x15d34aaf54267db7d7c367839aaf71a00a2c6a65","0x9965507d1a55bcc2695c58ba16fb37d819b0a4dc","0x976ea74026e726554db657fa54763abd0c3a0aa9","0x14dc79964da2c08b23698b3d3cc7ca32193d9955","0x23618e81e3f5cdf7f54c3d65f7fbc0abf5b21e8f","0xa0ee7a142d267c1f36714e4a8f75612f20a79720"]}
->> {"jsonrpc":"2.0","id":1,"method":"txpool_status","params":[]}
-<< {"jsonrpc":"2.0","id":1,"result":{"pending":"0x0","queued":"0x0"}}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_feeHistory","params":["0x1","latest",[]]}
 << {"jsonrpc":"2.0","id":1,"result":{"baseFeePerGas":["0x82e6c21","0x729ecd2"],"gasUsedRatio":[0.002493266666666667],"baseFeePerBlobGas":["0x1","0x1"],"blobGasUsedRatio":[0.0],"oldestBlock":"0x10","reward":[]}}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_feeHistory","params":["0x1","latest",[25,50,75]]}

@@ -209,6 +209,7 @@ with_conf(struct arguments *a, struct conf *conf)
     gateway_free(&gateway);
     return 1;
   }
+  conf_print_errors(conf, STDERR_FILENO); /* warnings */
   if (a->mode == MODE_CHECK) {
     puts("the configuration is valid");
     status = 0;

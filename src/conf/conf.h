@@ -28,7 +28,7 @@ struct conf_limits {
 };
 
 struct conf_listener {
-  const char *name;                 /* default: "address:port" or the path */
+  const char *name;                 /* default: "address:port" or the path; "admin" */
   const char *address;              /* IP literal; NULL for a unix socket */
   int64_t port;                     /* 0: chosen by the kernel (printed at start) */
   const char *path;                 /* unix socket */

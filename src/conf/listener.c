@@ -125,7 +125,7 @@ check_tcp(struct egw_conf *section, struct conf_listener *l, bool admin)
 
 static void
 name_listener(struct conf_file *file, struct egw_conf *section, struct conf_listener *l,
-              size_t index)
+              bool admin, size_t index)
 {
   const char *why = l->name == NULL ? NULL : conf_bad_name(l->name);
 
@@ -133,7 +133,9 @@ name_listener(struct conf_file *file, struct egw_conf *section, struct conf_list
     (void)egw_conf_error(section, "name", "%s", why);
   if (l->name != NULL)
     return;
-  if (l->path != NULL)
+  if (admin)
+    l->name = "admin";
+  else if (l->path != NULL)
     l->name = l->path;
   else if (l->port == 0 && index > 0) /* several may have "any port" */
     l->name = conf_printf(file, "%s:0#%zu", l->address, index + 1);
@@ -161,7 +163,7 @@ read_listener(struct conf *conf, struct egw_conf *section, const struct conf_lim
     check_tcp(section, l, admin);
   if (l->limits.max_connections_per_client == UINT64_MAX)
     l->limits.max_connections_per_client = l->path != NULL || is_loopback(l->address) ? 0 : 1000;
-  name_listener(conf->file, section, l, index);
+  name_listener(conf->file, section, l, admin, index);
   if (l->name == NULL)
     l->name = "";
 }

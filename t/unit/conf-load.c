@@ -247,7 +247,7 @@ test_defaults(void)
      "the default listener");
   ok(l->max_connections == 10000 && l->max_connections_per_client == 0 &&
          l->max_request == 5u << 20 && l->max_batch_items == 1000 && l->max_batch_reply == 25u << 20 &&
-         l->max_reply == 256u << 20 && l->max_queue == 16u << 20 && l->max_in_flight == 1024 &&
+         l->max_reply == 256u << 20 && l->max_queue == 4u << 20 && l->max_in_flight == 256 &&
          l->max_subscriptions == 128,
      "default limits");
   ok(l->head_timeout == 5000 && l->body_timeout == 20000 && l->handshake_timeout == 5000 &&
@@ -256,7 +256,7 @@ test_defaults(void)
   is_int(conf->network_count, 1, "one network");
   ok(strcmp(conf->networks[0].name, "default") == 0 && conf->networks[0].chain_id == 0 &&
          conf->networks[0].timeout == 30000 && conf->networks[0].attempt_timeout == 0 &&
-         conf->networks[0].stream_threshold == 1u << 20,
+         conf->networks[0].stream_threshold == 4u << 20,
      "the default network");
   ok(conf->networks[0].stage_count == 1 && strcmp(conf->networks[0].stages[0].use, "methods") == 0 &&
          strcmp(conf->networks[0].stages[0].name, "methods") == 0 &&
