@@ -4,6 +4,7 @@ script_tests += \
 	t/admin-pages.t \
 	t/conf-cli.t \
 	t/docs-options.t \
+	t/demo-chain.t \
 	t/kit-selftest.t \
 	t/lifecycle.t \
 	t/plugins-example.t \
