@@ -217,6 +217,8 @@ test_refusals(void)
   refused("jwt_secret", "zz0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
           NULL, "32 bytes");
   refused("bearer", "a\nb", NULL, "control");
+  refused("ca_file", "/nonexistent/ca.pem", NULL, "can't be read");
+  refused("user_agent", "a\rb", NULL, "control");
 }
 
 /* --- answers -------------------------------------------------------------------------- */
@@ -295,7 +297,7 @@ test_retry_after(void)
   thost_call_free(&call);
   call = (struct thost_call){ 0 };
   ask(&call, "/later/99999999999");
-  ok(call.retry_after_ms >= 21600000, "an absurd Retry-After is capped: %u", call.retry_after_ms);
+  ok(call.retry_after_ms >= 21600000, "an absurd one is capped: %u", call.retry_after_ms);
   thost_call_free(&call);
   call = (struct thost_call){ 0 };
   ask(&call, "/ok");

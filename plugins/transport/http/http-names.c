@@ -86,8 +86,10 @@ on_answer(void *arg, const struct egw_address *addresses, size_t count, const ch
     l->names.list = list;
     l->names.state = NAMES_KNOWN;
   } else {
-    egw_log(EGW_WARN, "http", "%s: its name can't be resolved", egw_link_name(l->link));
+    egw_log(l->names.failed ? EGW_DEBUG : EGW_WARN, "http", "%s: its name can't be resolved",
+            egw_link_name(l->link));
   }
+  l->names.failed = list == NULL;
   if (l->names.state == NAMES_NONE)
     pool_fail_waiting(l, EGW_NOT_SENT, "the name can't be resolved");
   else

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Transport http: reaches a node by HTTP/1.1 POST requests, through libcurl. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <ethrpc-gw/version.h>
 #include "http.h"
 
@@ -46,6 +48,8 @@ http_configure(void *self, struct egw_conf *section)
   http->curl_ready = true;
   if (http->ca_file != NULL && http->insecure_skip_verify)
     egw_conf_warn(section, "ca_file", "has no effect with insecure_skip_verify");
+  if (http->ca_file != NULL && access(http->ca_file, R_OK) != 0)
+    return egw_conf_error(section, "ca_file", "can't be read: %s", strerrordesc_np(errno));
   return headers_configure(http, section);
 }
 

@@ -80,6 +80,7 @@ struct http_names {
   enum http_names_state state;
   struct egw_resolve *query;     /* being asked, or NULL */
   uint64_t asked_ms;             /* when the last answer came */
+  bool failed;                   /* and it was none */
   struct http_list *list;        /* for CURLOPT_RESOLVE; NULL unless KNOWN */
 };
 
