@@ -189,6 +189,8 @@ list_from_setting(struct egw_conf *section, const struct egw_option *option,
       return -1;
     if (secret && read_secret_element(section, option->name, &v[i], why) < 0)
       return -1;
+    conf_mark_set(config_setting_get_elem(setting, (unsigned)i),
+                  secret ? CONF_READ_SECRET : CONF_READ);
   }
   if (secret)
     conf_mark_set(setting, CONF_READ_SECRET);

@@ -207,6 +207,8 @@ test_everything(void)
   has(text, "n = 4294967297L;");
   has(text, "key = \"***\";");
   has(text, "name = \"r1\";");
+  ok(strstr(text, "who = (\n") != NULL && strstr(text, "\"b\"\n") != NULL,
+     "a list in a plugin's group");
   free(text);
 }
 
