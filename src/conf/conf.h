@@ -107,8 +107,9 @@ void conf_check_unknown(struct conf *conf);
 /* Reports an error without a line ("file: ..."). */
 void conf_error(struct conf *conf, const char *fmt, ...) EGW_PRINTF(2, 3);
 
-/* Prints the configuration in effect (defaults filled in, secrets and upstream URLs as "***",
- * options of plugins included) in the file's own syntax, such that it parses again.
+/* Prints the configuration in effect (defaults filled in, options of plugins included; of upstream
+ * URLs the scheme and "***", secrets as "***" or left out) in the file's own syntax, such that it
+ * parses again.
  * `options_of` gives the option table of a plugin by kind ("middleware", "transport") and name
  * or scheme; NULL: unknown. */
 int conf_dump(const struct conf *conf, int fd,

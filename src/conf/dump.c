@@ -176,8 +176,9 @@ dump_plugin_option(struct dump *d, struct egw_conf *section, const struct egw_op
   } else if ((o->flags & EGW_OPTION_SECRET) != 0) {
     line(d, "# %s: %d, not shown", o->name, member == NULL ? 0 : config_setting_length(member));
   } else if (o->type == EGW_OPT_SECRET) {
+    /* a plugin may check its form: it is left out where it can be */
     if (member != NULL)
-      line(d, "%s = \"***\";", o->name);
+      line(d, (o->flags & EGW_OPTION_REQUIRED) != 0 ? "%s = \"***\";" : "# %s = \"***\";", o->name);
     else
       line(d, "# %s is not set", o->name);
   } else if (conf_peek(section, o, &value)) {

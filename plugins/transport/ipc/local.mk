@@ -8,3 +8,4 @@ plugins_transport_ipc_ipc_so_SOURCES = \
 plugins_transport_ipc_ipc_so_CFLAGS = $(plugin_cflags)
 plugins_transport_ipc_ipc_so_LDFLAGS = $(plugin_ldflags)
 plugins_transport_ipc_ipc_so_LDADD = $(UV_LIBS)
+dist_man_pods += plugins/transport/ipc/ethrpc-gw-ipc.pod

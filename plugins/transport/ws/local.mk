@@ -16,3 +16,4 @@ plugins_transport_ws_ws_so_SOURCES = \
 plugins_transport_ws_ws_so_CFLAGS = $(plugin_cflags)
 plugins_transport_ws_ws_so_LDFLAGS = $(plugin_ldflags) -Wl,-z,nodelete
 plugins_transport_ws_ws_so_LDADD = $(LWS_LIBS) $(UV_LIBS) $(OPENSSL_LIBS)
+dist_man_pods += plugins/transport/ws/ethrpc-gw-ws.pod
