@@ -100,6 +100,13 @@ answer_join(const struct member *members, size_t count, bool batch,
   return out;
 }
 
+int
+answer_fail(struct out *out, struct egw_slice id, enum rpc_fault fault)
+{
+  out_consume(out, out->bytes);
+  return add_fault(out, id, fault);
+}
+
 struct out *
 answer_open(struct egw_slice id)
 {

@@ -27,6 +27,9 @@ struct member {
 struct out *answer_join(const struct member *members, size_t count, bool batch,
                         const struct conf_limits *limits);
 
+/* Turns an open answer of which nothing was consumed yet into an error. 0, or -1 (no memory). */
+int answer_fail(struct out *out, struct egw_slice id, enum rpc_fault fault) EGW_MUST_CHECK;
+
 /* The open answer of a result that comes in pieces: everything before the result. */
 struct out *answer_open(struct egw_slice id);
 

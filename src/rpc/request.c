@@ -290,7 +290,7 @@ request_cancel_all(struct session *session)
 /* --- the chain's side ---------------------------------------------------------------------------- */
 
 static void
-close_stream(struct request *request, bool whole)
+close_stream(struct request *request, enum rpc_fault fault)
 {
   struct session *session = request->session;
   struct out *out = request->out;
@@ -299,7 +299,11 @@ close_stream(struct request *request, bool whole)
   if (request->cancelled)
     return;
   out->drained = NULL;
-  if (!whole || out_add_static(out, EGW_LIT("}")) < 0)
+  if (fault == RPC_FAULT_NONE)
+    out->aborted = out_add_static(out, EGW_LIT("}")) < 0;
+  else if (out->bytes == out->total) /* none of it has gone out: it can still be an error */
+    out->aborted = answer_fail(out, request->members[0].id, fault) < 0;
+  else
     out->aborted = true;
   out->open = false;
   list_remove(&request->node);
@@ -324,7 +328,7 @@ request_call_over(struct request *request, struct egw_call *call)
   request->pending--;
   if (request->out != NULL || call->phase == CALL_STREAMING || call->reply.partial) {
     if (request->out != NULL)
-      close_stream(request, call->fault == RPC_FAULT_NONE);
+      close_stream(request, call->fault);
     else
       egw_buf_unref(call->reply_buf);
     request_free(request);
