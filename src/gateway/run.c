@@ -19,6 +19,7 @@
 #include "upstream/upstream.h"
 
 #define WORKERS_DEFAULT_MAX 8
+#define DESCRIPTORS_MAX 65536u
 #define DRAIN_LOOK_MS 10u          /* how often a draining worker looks whether it is idle */
 #define CLOSE_LOOK_MS 2u
 #define CLOSE_PATIENCE_MS 3000u    /* for libraries that do not end by themselves */
@@ -246,14 +247,16 @@ worker_count(const struct conf *conf)
   return n < 1 ? 1 : n > WORKERS_DEFAULT_MAX ? WORKERS_DEFAULT_MAX : (unsigned)n;
 }
 
-/* As many descriptors as the system lets us have. */
+/* As many descriptors as the system lets us have, within reason: libwebsockets makes tables of that
+ * size. */
 static void
 raise_descriptors(void)
 {
   struct rlimit limit;
 
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max &&
+      limit.rlim_cur < DESCRIPTORS_MAX) {
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
   }
 }
