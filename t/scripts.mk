@@ -26,6 +26,8 @@ script_tests += \
 	t/interop-alloy.t \
 	t/interop-cast.t \
 	t/interop-ethers.t \
+	t/interop-fork.t \
+	t/interop-go.t \
 	t/interop-viem.t \
 	t/interop-web3js.t \
 	t/interop-web3py.t \
@@ -59,6 +61,9 @@ EXTRA_DIST += \
 	t/interop/alloy/Cargo.toml \
 	t/interop/alloy/Cargo.lock \
 	t/interop/alloy/src/main.rs \
+	t/interop/go/go.mod \
+	t/interop/go/go.sum \
+	t/interop/go/main.go \
 	t/lib/differential.py \
 	t/lib/interop.py \
 	t/lib/nodes.py \

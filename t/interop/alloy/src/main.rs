@@ -11,7 +11,7 @@ use alloy_rpc_types_eth::{BlockNumberOrTag, Filter, TransactionRequest};
 use serde::Serialize;
 use serde_json::{json, Value};
 
-const BURST: u64 = 50;
+const BURST: u64 = 200;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 type Failed = alloy_json_rpc::RpcError<alloy_transport::TransportErrorKind>;
 
