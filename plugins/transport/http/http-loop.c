@@ -244,6 +244,10 @@ want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
   if (what == CURL_POLL_REMOVE || what == CURL_POLL_NONE) {
     if (s != NULL)
       s->want = 0;
+    /* A socket that was still connecting is closed by libcurl 7.88 behind our back, without the
+     * close function; libuv would abort when it finds the closed descriptor. */
+    if (s != NULL && (s->watched & UV_WRITABLE) != 0)
+      sock_drop(s);
     return 0;
   }
   if (s == NULL)
