@@ -48,26 +48,6 @@ forget(struct visitor *v)
     free(v);
 }
 
-static void
-drop(struct visitor *v)
-{
-  peer_release(v->listener, &v->peer);
-  close(v->fd);
-  forget(v);
-}
-
-static void
-refuse(struct visitor *v, const struct gate_head *head)
-{
-  struct refusal_text text = door_refusal(v->listener, head);
-
-  metric_add(&v->door->lw->worker->metrics->refused[head->refusal], 1);
-  refusal_send(v->fd, &text);
-  linger_close(v->door->lw, v->fd);
-  peer_release(v->listener, &v->peer);
-  forget(v);
-}
-
 /* Whoever gets the socket expects to hear of each byte. */
 static void
 set_low_water(struct visitor *v, int bytes)
@@ -77,11 +57,41 @@ set_low_water(struct visitor *v, int bytes)
 }
 
 static void
+drop(struct visitor *v)
+{
+  int fd = v->fd;
+
+  peer_release(v->listener, &v->peer);
+  forget(v);
+  close(fd);
+}
+
+static void
+refuse(struct visitor *v, const struct gate_head *head)
+{
+  struct listen_worker *lw = v->door->lw;
+  struct refusal_text text = door_refusal(v->listener, head);
+  int fd = v->fd;
+
+  metric_add(&lw->worker->metrics->refused[head->refusal], 1);
+  refusal_send(fd, &text);
+  peer_release(v->listener, &v->peer);
+  if (v->low_water)
+    set_low_water(v, 1);
+  /* One descriptor can't be polled by two handles. */
+  forget(v);
+  linger_close(lw, fd);
+}
+
+static void
 hand_over(struct visitor *v, enum gate_kind kind, struct gate_head *head)
 {
   struct listen_worker *lw = v->door->lw;
   struct egw_slice rest = { NULL, 0 };
   struct network *network = NULL;
+  struct listener *listener;
+  struct peer peer;
+  int fd;
 
   if (v->low_water)
     set_low_water(v, 1);
@@ -97,13 +107,15 @@ hand_over(struct visitor *v, enum gate_kind kind, struct gate_head *head)
       return;
     }
   }
-  if (v->polled)
-    uv_poll_stop(&v->poll);
-  if (kind == GATE_WEBSOCKET)
-    ws_adopt(lw->ws, v->listener, v->fd, &v->peer, network, head, rest);
-  else
-    http_adopt(lw->http, v->listener, v->fd, &v->peer);
+  listener = v->listener;
+  peer = v->peer;
+  fd = v->fd;
+  /* One descriptor can't be polled by two handles. */
   forget(v);
+  if (kind == GATE_WEBSOCKET)
+    ws_adopt(lw->ws, listener, fd, &peer, network, head, rest);
+  else
+    http_adopt(lw->http, listener, fd, &peer);
 }
 
 static void look(struct visitor *v);
