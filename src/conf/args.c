@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration from the command line: the arguments are put into a tree as if a file had said
- * so, and go through the same reading and checks. */
+/* A configuration from the command line: the arguments are put into a tree as if a file had
+ * said so, and go through the same reading and checks. */
 #include "conf/file.h"
 
 #include <stdlib.h>
@@ -57,8 +57,10 @@ add_listener(struct conf_file *file, config_setting_t *group, const char *text)
     digits = ""; /* an IPv6 address without brackets: where it ends can't be told */
   }
   if (port_of(digits) < 0 || len >= sizeof address) {
-    conf_message(file, false, 0, "\"%s\" is nothing to listen on: ADDRESS:PORT, [ADDRESS]:PORT, "
-                 "PORT or /PATH", text);
+    conf_message(file, false, 0,
+                 "\"%s\" is nothing to listen on: ADDRESS:PORT, [ADDRESS]:PORT, "
+                 "PORT or /PATH",
+                 text);
     return;
   }
   if (len > 0) {

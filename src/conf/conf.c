@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- the file --------------------------------------------------------------------------- */
+/* --- the file ---------------------------------------------------------------------------- */
 
 struct conf *
 conf_new(const char *name)
@@ -94,8 +94,9 @@ parse_text(struct conf_file *file, const char *text)
     return true;
   what = config_error_text(&file->tree);
   if (what != NULL && strcmp(what, "syntax error") == 0)
-    what = "syntax error here or just before (options end with ';', the last element of a list "
-           "has no comma behind it)";
+    what =
+        "syntax error here or just before (options end with ';', the last element of a list "
+        "has no comma behind it)";
   conf_message(file, false, config_error_line(&file->tree), "%s",
                what == NULL ? "can't be parsed" : what);
   return false;
@@ -119,7 +120,7 @@ conf_load(const char *path)
   return conf;
 }
 
-/* --- the top level ------------------------------------------------------------------------ */
+/* --- the top level ----------------------------------------------------------------------- */
 
 /* Marks the limit whose default depends on the listener. */
 static void

@@ -34,8 +34,8 @@ struct conf_listener {
   const char *path;                 /* unix socket */
   const char *mode;                 /* unix socket: octal text, default "0600" */
   const char *group;                /* unix socket: group name or NULL */
-  struct egw_strings uids;          /* unix socket: allowed peers, by name or number; empty: own
-                                       uid and root, "*": all the mode lets in */
+  struct egw_strings uids; /* unix socket: allowed peers, by name or number; empty: own
+                              uid and root, "*": all the mode lets in */
   const char *tls_certificate, *tls_key;
   struct egw_strings hosts;         /* further allowed Host names; "*": any */
   struct egw_strings origins;       /* allowed Origins; "*": any */
@@ -83,7 +83,7 @@ struct conf {
   struct conf_listener admin;
   struct conf_network *networks;
   size_t network_count;
-  struct conf_file *file;           /* private: libconfig's tree, the error list, the strings */
+  struct conf_file *file; /* private: libconfig's tree, the error list, the strings */
 };
 
 /* Number of errors collected so far. */
@@ -96,10 +96,11 @@ void conf_print_errors(const struct conf *conf, int fd);
 struct conf *conf_load(const char *path);
 
 /* From --upstream and --listen arguments ("127.0.0.1:8645", "[::1]:8645", ":8645", "8645",
- * "/run/x.ipc", "unix:/run/x.ipc"); no listen argument: 127.0.0.1:8645. The chain is the default one
- * (methods). Upstream URLs without names get url_default_name(), made unique. */
+ * "/run/x.ipc", "unix:/run/x.ipc"); no listen argument: 127.0.0.1:8645. The chain is the
+ * default one (methods). Upstream URLs without names get url_default_name(), made unique. */
 struct conf *conf_from_args(const char *const *upstreams, size_t upstream_count,
-                            const char *const *listens, size_t listen_count, const char *admin);
+                            const char *const *listens, size_t listen_count,
+                            const char *admin);
 
 /* Reports every key of the file that nobody has read. Call it after all plugins configured. */
 void conf_check_unknown(struct conf *conf);
@@ -107,13 +108,13 @@ void conf_check_unknown(struct conf *conf);
 /* Reports an error without a line ("file: ..."). */
 void conf_error(struct conf *conf, const char *fmt, ...) EGW_PRINTF(2, 3);
 
-/* Prints the configuration in effect (defaults filled in, options of plugins included; of upstream
- * URLs the scheme and "***", secrets as "***" or left out) in the file's own syntax, such that it
- * parses again.
- * `options_of` gives the option table of a plugin by kind ("middleware", "transport") and name
- * or scheme; NULL: unknown. */
+/* Prints the configuration in effect (defaults filled in, options of plugins included; of
+ * upstream URLs the scheme and "***", secrets as "***" or left out) in the file's own syntax,
+ * such that it parses again. `options_of` gives the option table of a plugin by kind
+ * ("middleware", "transport") and name or scheme; NULL: unknown. */
 int conf_dump(const struct conf *conf, int fd,
-              const struct egw_option *(*options_of)(void *arg, const char *kind, const char *name),
+              const struct egw_option *(*options_of)(void *arg, const char *kind,
+                                                     const char *name),
               void *arg);
 
 void conf_free(struct conf *conf);

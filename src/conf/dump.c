@@ -8,7 +8,8 @@
 #include <string.h>
 #include "conf/url.h"
 
-typedef const struct egw_option *dump_options_fn(void *arg, const char *kind, const char *name);
+typedef const struct egw_option *dump_options_fn(void *arg, const char *kind,
+                                                 const char *name);
 
 struct dump {
   struct egw_buf *out;
@@ -79,7 +80,7 @@ dump_table(struct dump *d, const struct egw_option *table, const void *from,
   }
 }
 
-/* --- a plugin's own groups and lists: as they stand in the file --------------------------- */
+/* --- a plugin's own groups and lists: as they stand in the file -------------------------- */
 
 static int
 dump_scalar(struct dump *d, const config_setting_t *s)
@@ -90,13 +91,15 @@ dump_scalar(struct dump *d, const config_setting_t *s)
   case CONFIG_TYPE_INT:
   case CONFIG_TYPE_INT64:
     n = config_setting_get_int64(s);
-    return egw_buf_printf(d->out, "%" PRId64 "%s", n, n > INT32_MAX || n < INT32_MIN ? "L" : "");
+    return egw_buf_printf(d->out, "%" PRId64 "%s", n,
+                          n > INT32_MAX || n < INT32_MIN ? "L" : "");
   case CONFIG_TYPE_FLOAT: return egw_buf_printf(d->out, "%.6f", config_setting_get_float(s));
   case CONFIG_TYPE_BOOL:
     return egw_buf_printf(d->out, "%s", config_setting_get_bool(s) ? "true" : "false");
   default:
     /* nobody has said that this text is no secret unless it was read as something else */
-    return value_quote(d->out, conf_mark_of(s) == CONF_READ ? config_setting_get_string(s) : "***");
+    return value_quote(d->out,
+                       conf_mark_of(s) == CONF_READ ? config_setting_get_string(s) : "***");
   }
 }
 
@@ -156,7 +159,9 @@ dump_tree(struct dump *d, config_setting_t *top)
     }
     if (config_setting_is_aggregate(s) &&
         egw_buf_printf(d->out, "%*s%s", n > 0 ? d->depth * 2 : 0, "",
-                       type == CONFIG_TYPE_GROUP ? "}" : type == CONFIG_TYPE_LIST ? ")" : "]") < 0)
+                       type == CONFIG_TYPE_GROUP  ? "}"
+                       : type == CONFIG_TYPE_LIST ? ")"
+                                                  : "]") < 0)
       d->failed = true;
     dump_end(d, s);
     if (--depth >= 0)
@@ -174,11 +179,13 @@ dump_plugin_option(struct dump *d, struct egw_conf *section, const struct egw_op
     if (member != NULL)
       dump_tree(d, member);
   } else if ((o->flags & EGW_OPTION_SECRET) != 0) {
-    line(d, "# %s: %d, not shown", o->name, member == NULL ? 0 : config_setting_length(member));
+    line(d, "# %s: %d, not shown", o->name,
+         member == NULL ? 0 : config_setting_length(member));
   } else if (o->type == EGW_OPT_SECRET) {
     /* a plugin may check its form: it is left out where it can be */
     if (member != NULL)
-      line(d, (o->flags & EGW_OPTION_REQUIRED) != 0 ? "%s = \"***\";" : "# %s = \"***\";", o->name);
+      line(d, (o->flags & EGW_OPTION_REQUIRED) != 0 ? "%s = \"***\";" : "# %s = \"***\";",
+           o->name);
     else
       line(d, "# %s is not set", o->name);
   } else if (conf_peek(section, o, &value)) {
@@ -191,19 +198,21 @@ dump_plugin_option(struct dump *d, struct egw_conf *section, const struct egw_op
 static void
 dump_plugin(struct dump *d, struct egw_conf *section, const char *kind, const char *name)
 {
-  const struct egw_option *o = d->options_of == NULL ? NULL : d->options_of(d->arg, kind, name);
+  const struct egw_option *o =
+      d->options_of == NULL ? NULL : d->options_of(d->arg, kind, name);
 
   for (; o != NULL && o->type != EGW_OPT_END; o++)
     dump_plugin_option(d, section, o);
 }
 
-/* --- the parts ------------------------------------------------------------------------------ */
+/* --- the parts --------------------------------------------------------------------------- */
 
 static void
 dump_listener(struct dump *d, const struct conf_listener *l, bool admin)
 {
-  static const char *const of_tcp[] = { "address", "port",    "tls_certificate", "tls_key", "hosts",
-                                        "origins", "http",    "websocket",       NULL };
+  static const char *const of_tcp[] = { "address", "port",      "tls_certificate",
+                                        "tls_key", "hosts",     "origins",
+                                        "http",    "websocket", NULL };
   static const char *const of_unix[] = { "path", "mode", "group", "uids", NULL };
 
   dump_table(d, admin ? conf_admin_options : conf_listener_options, l,

@@ -30,8 +30,9 @@ struct conf_file {
   struct egw_conf *sections;  /* all that were asked for */
 };
 
-/* A group of the file and what is known about it. Which of its members have been read is marked
- * at the members, in libconfig's hooks: a section for a group, else one of conf_mark. */
+/* A group of the file and what is known about it. Which of its members have been read is
+ * marked at the members, in libconfig's hooks: a section for a group, else one of conf_mark.
+ */
 struct egw_conf {
   struct conf_file *file;
   config_setting_t *group;    /* NULL: nothing is given, all options have their defaults */
@@ -48,11 +49,11 @@ enum conf_mark { CONF_UNREAD, CONF_READ, CONF_READ_LIST, CONF_READ_SECRET };
 enum conf_mark conf_mark_of(const config_setting_t *setting);
 void conf_mark_set(config_setting_t *setting, enum conf_mark mark);
 
-/* Whatever comes of it, the member counts as read, with all that is in it: one message about it
- * is enough. */
+/* Whatever comes of it, the member counts as read, with all that is in it: one message about
+ * it is enough. */
 void conf_mark_read(struct egw_conf *section, config_setting_t *setting);
 
-/* --- memory and messages: file.c ------------------------------------------------------ */
+/* --- memory and messages: file.c --------------------------------------------------------- */
 
 struct conf_file *conf_file_new(const char *name) EGW_MUST_CHECK;
 void conf_file_free(struct conf_file *file);
@@ -60,7 +61,8 @@ void conf_file_free(struct conf_file *file);
 /* Zeroed memory until conf_file_free(); NULL when memory is short (noted in the file). */
 void *conf_memory(struct conf_file *file, size_t size) EGW_MUST_CHECK;
 char *conf_copy(struct conf_file *file, const char *text) EGW_MUST_CHECK;
-char *conf_printf(struct conf_file *file, const char *fmt, ...) EGW_PRINTF(2, 3) EGW_MUST_CHECK;
+char *conf_printf(struct conf_file *file, const char *fmt, ...)
+    EGW_PRINTF(2, 3) EGW_MUST_CHECK;
 
 /* Adds a message; line 0: none. */
 void conf_message(struct conf_file *file, bool warning, int line, const char *fmt, ...)
@@ -69,17 +71,18 @@ void conf_message(struct conf_file *file, bool warning, int line, const char *fm
 /* Registers a secret with the log. */
 void conf_secret(struct conf_file *file, const char *secret);
 
-/* Registers what of an upstream's URL may be a secret; true when there is anything of the kind. */
+/* Registers what of an upstream's URL may be a secret; true when there is anything of the
+ * kind. */
 struct egw_url;
 bool conf_url_secrets(struct conf_file *file, const struct egw_url *url);
 
-/* --- the text before libconfig reads it: text.c --------------------------------------- */
+/* --- the text before libconfig reads it: text.c ------------------------------------------ */
 
 /* Reports what libconfig would take without a word: integers that it cuts (replaced by 0),
  * strings over several lines, @include, NUL bytes, deep nesting. False: do not parse it. */
 bool conf_text_check(struct conf_file *file, char *text, size_t len);
 
-/* --- sections: section.c --------------------------------------------------------------- */
+/* --- sections: section.c ----------------------------------------------------------------- */
 
 /* The section of a group; the same one each time. NULL when memory is short. */
 struct egw_conf *conf_section_of(struct conf_file *file, config_setting_t *group);
@@ -94,16 +97,17 @@ config_setting_t *conf_member(const struct egw_conf *section, const char *key);
 bool conf_is_empty(const struct egw_conf *section, const char *key);
 
 /* egw_conf_read(); keep: fields whose option is missing keep the value they have. */
-int conf_read(struct egw_conf *section, const struct egw_option *options, void *target, bool keep);
+int conf_read(struct egw_conf *section, const struct egw_option *options, void *target,
+              bool keep);
 
-/* Reads one option of a valid section into a value of its own (dump). Not for SECRET and SECTION.
- * False: it is not set and has no default. */
+/* Reads one option of a valid section into a value of its own (dump). Not for SECRET and
+ * SECTION. False: it is not set and has no default. */
 bool conf_peek(struct egw_conf *section, const struct egw_option *option, union value *value);
 
 /* A secret stands in the file itself: warns once if others may read the file. */
 void conf_secret_seen(struct egw_conf *section, const char *key);
 
-/* --- unread keys: unknown.c ------------------------------------------------------------ */
+/* --- unread keys: unknown.c -------------------------------------------------------------- */
 
 /* Reports members that nobody has read: of sections that no plugin reads, or of all. */
 void conf_report_unknown(struct conf_file *file, bool all);
@@ -112,15 +116,16 @@ void conf_report_unknown(struct conf_file *file, bool all);
  * network.c ------------------------------------------------------------------------------ */
 
 extern const struct egw_option conf_top_options[], conf_log_options[], conf_listener_options[],
-    conf_admin_options[], conf_limit_options[], conf_network_options[], conf_upstream_options[],
-    conf_stage_options[];
+    conf_admin_options[], conf_limit_options[], conf_network_options[],
+    conf_upstream_options[], conf_stage_options[];
 
 /* An empty configuration; NULL when memory is short. */
 struct conf *conf_new(const char *name) EGW_MUST_CHECK;
 
 /* The whole tree into the structs, with all checks. */
 void conf_read_all(struct conf *conf);
-void conf_read_listeners(struct conf *conf, struct egw_conf *root, const struct conf_limits *limits);
+void conf_read_listeners(struct conf *conf, struct egw_conf *root,
+                         const struct conf_limits *limits);
 void conf_read_networks(struct conf *conf, struct egw_conf *root);
 
 /* Names shown in logs and metrics. NULL, or a reason. */

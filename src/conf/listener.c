@@ -52,8 +52,9 @@ static void
 check_kind(struct egw_conf *section, bool is_unix)
 {
   static const char *const of_unix[] = { "mode", "group", "uids", NULL };
-  static const char *const of_tcp[] = { "address", "port",    "tls_certificate", "tls_key", "hosts",
-                                        "origins", "http",    "websocket",       NULL };
+  static const char *const of_tcp[] = { "address", "port",      "tls_certificate",
+                                        "tls_key", "hosts",     "origins",
+                                        "http",    "websocket", NULL };
   const char *const *keys = is_unix ? of_tcp : of_unix;
 
   for (size_t i = 0; keys[i] != NULL; i++)
@@ -73,8 +74,8 @@ check_unix(struct egw_conf *section, struct conf_listener *l)
   if (len == 0)
     (void)egw_conf_error(section, "path", "can't be empty");
   if (len >= sizeof addr.sun_path)
-    (void)egw_conf_error(section, "path", "is %zu bytes long; a unix socket's may have %zu", len,
-                         sizeof addr.sun_path - 1);
+    (void)egw_conf_error(section, "path", "is %zu bytes long; a unix socket's may have %zu",
+                         len, sizeof addr.sun_path - 1);
   if (digits == 0 || digits > 4 || l->mode[digits] != '\0' || mode > 0777)
     (void)egw_conf_error(section, "mode", "must be octal in quotes, such as \"0660\"");
   l->address = NULL;
@@ -96,9 +97,9 @@ check_origin(struct egw_conf *section, const char *origin)
     if (bare)
       return;
   }
-  (void)egw_conf_error(section, "origins",
-                       "\"%s\" is no origin: scheme://host or scheme://host:port, nothing behind",
-                       origin);
+  (void)egw_conf_error(
+      section, "origins",
+      "\"%s\" is no origin: scheme://host or scheme://host:port, nothing behind", origin);
 }
 
 static void
@@ -113,7 +114,8 @@ check_tcp(struct egw_conf *section, struct conf_listener *l, bool admin)
   if (l->tls_key != NULL && l->tls_certificate == NULL)
     (void)egw_conf_error(section, "tls_key", "needs tls_certificate, too");
   if (!l->http && !l->websocket)
-    (void)egw_conf_error(section, "http", "and websocket are both off: nothing would be served");
+    (void)egw_conf_error(section, "http",
+                         "and websocket are both off: nothing would be served");
   for (size_t i = 0; i < l->hosts.n; i++)
     if (l->hosts.v[i][0] == '\0' || strpbrk(l->hosts.v[i], "/ @\t") != NULL)
       (void)egw_conf_error(section, "hosts", "\"%s\" is no host name", l->hosts.v[i]);
@@ -140,8 +142,9 @@ name_listener(struct conf_file *file, struct egw_conf *section, struct conf_list
   else if (l->port == 0 && index > 0) /* several may have "any port" */
     l->name = conf_printf(file, "%s:0#%zu", l->address, index + 1);
   else
-    l->name = conf_printf(file, strchr(l->address, ':') != NULL ? "[%s]:%" PRId64 : "%s:%" PRId64,
-                          l->address, l->port);
+    l->name =
+        conf_printf(file, strchr(l->address, ':') != NULL ? "[%s]:%" PRId64 : "%s:%" PRId64,
+                    l->address, l->port);
 }
 
 static void
@@ -162,7 +165,8 @@ read_listener(struct conf *conf, struct egw_conf *section, const struct conf_lim
   else
     check_tcp(section, l, admin);
   if (l->limits.max_connections_per_client == UINT64_MAX)
-    l->limits.max_connections_per_client = l->path != NULL || is_loopback(l->address) ? 0 : 1000;
+    l->limits.max_connections_per_client =
+        l->path != NULL || is_loopback(l->address) ? 0 : 1000;
   name_listener(conf->file, section, l, admin, index);
   if (l->name == NULL)
     l->name = "";

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "conf/url.h"
 
-/* --- upstreams -------------------------------------------------------------------------- */
+/* --- upstreams --------------------------------------------------------------------------- */
 
 /* "url = "file:PATH"" keeps a URL with a key in it out of the file: read as a SECRET is. */
 static const struct egw_option url_as_secret[] = {
@@ -67,7 +67,8 @@ name_upstream(struct egw_conf *section, struct conf_network *net, struct conf_up
   if (u->name != NULL)
     return;
   base = u->name = url == NULL ? "?" : default_name(section->file, url);
-  for (unsigned i = 2; u->name != NULL && upstream_named(net, net->upstream_count, u->name); i++)
+  for (unsigned i = 2; u->name != NULL && upstream_named(net, net->upstream_count, u->name);
+       i++)
     u->name = conf_printf(section->file, "%s-%u", base, i);
   if (u->name == NULL)
     u->name = "?";
@@ -94,7 +95,8 @@ check_url(struct egw_conf *section, struct conf_network *net, struct conf_upstre
   if (conf_url_secrets(section->file, &url) && !from_file)
     conf_secret_seen(section, "url");
   if (strcmp(url.host, "***") == 0 || strcmp(url.path, "/***") == 0)
-    egw_conf_warn(section, "url", "was blanked by --dump-config: put the real one in its place");
+    egw_conf_warn(section, "url",
+                  "was blanked by --dump-config: put the real one in its place");
   name_upstream(section, net, u, &url);
   url_free(&url);
 }
@@ -105,7 +107,8 @@ read_upstreams(struct egw_conf *section, struct conf_network *net)
   size_t n = egw_conf_count(section, "upstreams");
 
   if (conf_is_empty(section, "upstreams"))
-    (void)egw_conf_error(section, conf_member(section, "upstreams") != NULL ? "upstreams" : NULL,
+    (void)egw_conf_error(section,
+                         conf_member(section, "upstreams") != NULL ? "upstreams" : NULL,
                          "the network has no upstream");
   if (n == 0)
     return;
@@ -124,7 +127,7 @@ read_upstreams(struct egw_conf *section, struct conf_network *net)
   }
 }
 
-/* --- stages -------------------------------------------------------------------------------- */
+/* --- stages ------------------------------------------------------------------------------ */
 
 static void
 check_stage(struct egw_conf *section, struct conf_network *net, struct conf_stage *stage)
@@ -139,9 +142,11 @@ check_stage(struct egw_conf *section, struct conf_network *net, struct conf_stag
     (void)egw_conf_error(section, "name", "%s", why);
   for (size_t i = 0; i < net->stage_count; i++)
     if (strcmp(net->stages[i].name, stage->name) == 0) {
-      (void)egw_conf_error(section, "name",
-                           "another stage of this network is called \"%s\": give each a name of "
-                           "its own", stage->name);
+      (void)egw_conf_error(
+          section, "name",
+          "another stage of this network is called \"%s\": give each a name of "
+          "its own",
+          stage->name);
       return;
     }
 }
@@ -186,7 +191,7 @@ read_stages(struct egw_conf *section, struct conf_network *net)
                   "has no stage \"methods\": clients can call every method of the nodes");
 }
 
-/* --- networks -------------------------------------------------------------------------------- */
+/* --- networks ---------------------------------------------------------------------------- */
 
 /* Names are path segments; one of only digits stands for a chain id. */
 static void
@@ -243,7 +248,8 @@ conf_read_networks(struct conf *conf, struct egw_conf *root)
     return;
   }
   if (single) {
-    (void)egw_conf_error(root, "upstreams", "stands beside networks: move it into one of them");
+    (void)egw_conf_error(root, "upstreams",
+                         "stands beside networks: move it into one of them");
     conf_mark_read(root, conf_member(root, "upstreams"));
   }
   if (conf_is_empty(root, "networks"))

@@ -30,8 +30,8 @@ setting_type_name(const config_setting_t *setting)
 
 /* A setting that is not text into a value of its type. */
 static int
-value_from_scalar(const struct egw_option *option, config_setting_t *setting, union value *value,
-                  char *why)
+value_from_scalar(const struct egw_option *option, config_setting_t *setting,
+                  union value *value, char *why)
 {
   int type = config_setting_type(setting);
   bool integer = type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
@@ -109,8 +109,9 @@ conf_secret_seen(struct egw_conf *section, const char *key)
   if (!section->file->world_readable || section->file->secret_warned)
     return;
   section->file->secret_warned = true;
-  egw_conf_warn(section, key, "everybody on this machine can read the file and the secret in it "
-                              "(chmod o-r)");
+  egw_conf_warn(section, key,
+                "everybody on this machine can read the file and the secret in it "
+                "(chmod o-r)");
 }
 
 /* The secret itself in place of what stands in the file. */
@@ -235,7 +236,8 @@ read_fallback(struct egw_conf *section, const struct egw_option *option, void *t
     if (list_from_text(section->file, option->fallback, &value.list) < 0)
       return egw_conf_error(section, option->name, "out of memory");
   } else if (value_parse(option, option->fallback, &value, why) < 0) {
-    return egw_conf_error(section, option->name, "the plugin's own default is wrong: it %s", why);
+    return egw_conf_error(section, option->name, "the plugin's own default is wrong: it %s",
+                          why);
   }
   value_store(option, &value, target);
   return 0;

@@ -43,7 +43,8 @@ const struct egw_option conf_log_options[] = {
       .help = "How much is logged"),
   TOP("format", EGW_OPT_ENUM, log_format, .fallback = "text", .choices = format_words,
       .help = "Form of a line: key=value text or JSON"),
-  TOP("file", EGW_OPT_STRING, log_file, .help = "File the log is appended to; default: stderr"),
+  TOP("file", EGW_OPT_STRING, log_file,
+      .help = "File the log is appended to; default: stderr"),
   EGW_OPTION_END
 };
 
@@ -57,9 +58,11 @@ const struct egw_option conf_limit_options[] = {
         "Open connections of one client address; 0: as many as the listener has"),
   LIMIT(max_request, EGW_OPT_SIZE, 1, GIB, "5MiB", "Bytes of one message of a client"),
   LIMIT(max_batch_items, EGW_OPT_INT, 1, 1000000, "1000", "Calls in one batch"),
-  LIMIT(max_batch_reply, EGW_OPT_SIZE, 1, 16 * GIB, "25MiB", "Bytes of the answer to one batch"),
+  LIMIT(max_batch_reply, EGW_OPT_SIZE, 1, 16 * GIB, "25MiB",
+        "Bytes of the answer to one batch"),
   LIMIT(max_reply, EGW_OPT_SIZE, 1, 16 * GIB, "256MiB", "Bytes of one answer to a client"),
-  LIMIT(max_queue, EGW_OPT_SIZE, 1, 16 * GIB, "4MiB", "Bytes of output waiting in one session"),
+  LIMIT(max_queue, EGW_OPT_SIZE, 1, 16 * GIB, "4MiB",
+        "Bytes of output waiting in one session"),
   LIMIT(max_in_flight, EGW_OPT_INT, 1, 1000000, "256",
         "Calls of one session that run at a time; further ones wait"),
   LIMIT(max_subscriptions, EGW_OPT_INT, 0, 1000000, "128", "Subscriptions of one session"),
@@ -75,40 +78,45 @@ const struct egw_option conf_limit_options[] = {
   EGW_OPTION_END
 };
 
-#define LISTENER(word, kind, field, ...) ROW(word, kind, struct conf_listener, field, __VA_ARGS__)
+#define LISTENER(word, kind, field, ...)                                                      \
+  ROW(word, kind, struct conf_listener, field, __VA_ARGS__)
 
-#define LISTENER_COMMON(port_text)                                                          \
-  LISTENER("name", EGW_OPT_STRING, name,                                                    \
-           .help = "Name in logs and rules; default: address and port, or the path"),       \
-  LISTENER("address", EGW_OPT_STRING, address, .fallback = "127.0.0.1",                     \
-           .help = "IP address to listen on"),                                              \
-  LISTENER("port", EGW_OPT_INT, port, .fallback = (port_text), .max = 65535,                \
-           .help = "Port to listen on; 0: any free one"),                                   \
-  LISTENER("path", EGW_OPT_STRING, path, .help = "Unix socket, instead of address and port"), \
-  LISTENER("mode", EGW_OPT_STRING, mode, .fallback = "0600",                                \
-           .help = "Permissions of the unix socket, octal"),                                \
-  LISTENER("group", EGW_OPT_STRING, group, .help = "Group of the unix socket"),             \
-  LISTENER("uids", EGW_OPT_LIST, uids,                                                      \
-           .help = "Users that may use the unix socket; default: the gateway's own and root"), \
-  LISTENER("tls_certificate", EGW_OPT_STRING, tls_certificate,                              \
-           .help = "PEM file with the certificate chain"),                                  \
-  LISTENER("tls_key", EGW_OPT_STRING, tls_key, .help = "PEM file with the private key"),    \
-  LISTENER("hosts", EGW_OPT_LIST, hosts,                                                    \
-           .help = "Further names allowed in the Host header; \"*\": any"),                 \
-  LISTENER("origins", EGW_OPT_LIST, origins,                                                \
-           .help = "Origins of web pages that may call; \"*\": any"),                       \
-  PART("limits", .help = "Limits of this listener")
+#define LISTENER_COMMON(port_text)                                                            \
+  LISTENER("name", EGW_OPT_STRING, name,                                                      \
+           .help = "Name in logs and rules; default: address and port, or the path"),         \
+      LISTENER("address", EGW_OPT_STRING, address, .fallback = "127.0.0.1",                   \
+               .help = "IP address to listen on"),                                            \
+      LISTENER("port", EGW_OPT_INT, port, .fallback = (port_text), .max = 65535,              \
+               .help = "Port to listen on; 0: any free one"),                                 \
+      LISTENER("path", EGW_OPT_STRING, path,                                                  \
+               .help = "Unix socket, instead of address and port"),                           \
+      LISTENER("mode", EGW_OPT_STRING, mode, .fallback = "0600",                              \
+               .help = "Permissions of the unix socket, octal"),                              \
+      LISTENER("group", EGW_OPT_STRING, group, .help = "Group of the unix socket"),           \
+      LISTENER(                                                                               \
+          "uids", EGW_OPT_LIST, uids,                                                         \
+          .help = "Users that may use the unix socket; default: the gateway's own and root"), \
+      LISTENER("tls_certificate", EGW_OPT_STRING, tls_certificate,                            \
+               .help = "PEM file with the certificate chain"),                                \
+      LISTENER("tls_key", EGW_OPT_STRING, tls_key, .help = "PEM file with the private key"),  \
+      LISTENER("hosts", EGW_OPT_LIST, hosts,                                                  \
+               .help = "Further names allowed in the Host header; \"*\": any"),               \
+      LISTENER("origins", EGW_OPT_LIST, origins,                                              \
+               .help = "Origins of web pages that may call; \"*\": any"),                     \
+      PART("limits", .help = "Limits of this listener")
 
 const struct egw_option conf_listener_options[] = {
   LISTENER_COMMON("8645"),
   LISTENER("http", EGW_OPT_BOOL, http, .fallback = "true", .help = "Serve HTTP"),
-  LISTENER("websocket", EGW_OPT_BOOL, websocket, .fallback = "true", .help = "Serve WebSocket"),
+  LISTENER("websocket", EGW_OPT_BOOL, websocket, .fallback = "true",
+           .help = "Serve WebSocket"),
   EGW_OPTION_END
 };
 
 const struct egw_option conf_admin_options[] = { LISTENER_COMMON("8646"), EGW_OPTION_END };
 
-#define NETWORK(word, kind, field, ...) ROW(word, kind, struct conf_network, field, __VA_ARGS__)
+#define NETWORK(word, kind, field, ...)                                                       \
+  ROW(word, kind, struct conf_network, field, __VA_ARGS__)
 
 const struct egw_option conf_network_options[] = {
   NETWORK("name", EGW_OPT_STRING, name, .fallback = "default",
@@ -126,7 +134,8 @@ const struct egw_option conf_network_options[] = {
   EGW_OPTION_END
 };
 
-#define UPSTREAM(word, kind, field, ...) ROW(word, kind, struct conf_upstream, field, __VA_ARGS__)
+#define UPSTREAM(word, kind, field, ...)                                                      \
+  ROW(word, kind, struct conf_upstream, field, __VA_ARGS__)
 
 const struct egw_option conf_upstream_options[] = {
   UPSTREAM("name", EGW_OPT_STRING, name,
@@ -139,8 +148,8 @@ const struct egw_option conf_upstream_options[] = {
            .max = HOUR, .help = "Time to connect"),
   UPSTREAM("timeout", EGW_OPT_DURATION, timeout, .fallback = "0", .max = HOUR,
            .help = "Time for one attempt here; 0: the network's attempt_timeout"),
-  UPSTREAM("max_reply", EGW_OPT_SIZE, max_reply, .fallback = "256MiB", .min = 1, .max = 16 * GIB,
-           .help = "Bytes of one reply of the node"),
+  UPSTREAM("max_reply", EGW_OPT_SIZE, max_reply, .fallback = "256MiB", .min = 1,
+           .max = 16 * GIB, .help = "Bytes of one reply of the node"),
   EGW_OPTION_END
 };
 

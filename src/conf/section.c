@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections: the groups of the file, which of their members have been read, and messages that say
- * where in the file they belong. */
+/* Sections: the groups of the file, which of their members have been read, and messages that
+ * say where in the file they belong. */
 #include "conf/file.h"
 
 #include <limits.h>
@@ -82,7 +82,7 @@ conf_is_empty(const struct egw_conf *section, const char *key)
                             config_setting_length(member) == 0);
 }
 
-/* --- messages -------------------------------------------------------------------------- */
+/* --- messages ---------------------------------------------------------------------------- */
 
 /* "networks[0].upstreams[1].url" into `out`, from the setting upwards. */
 static const char *
@@ -129,7 +129,8 @@ section_message(struct egw_conf *section, bool warning, const char *key, const c
     line = (int)config_setting_source_line(member != NULL ? member : section->group);
     where = setting_path(section->group, key, path, sizeof path);
   }
-  conf_message(section->file, warning, line, "%s%s%s", where, where[0] == '\0' ? "" : ": ", text);
+  conf_message(section->file, warning, line, "%s%s%s", where, where[0] == '\0' ? "" : ": ",
+               text);
 }
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A look at the configuration's text before libconfig gets it. libconfig 1.5 cuts integers of
- * more than 32 bits without a word, lets a string run over line ends (so that a forgotten quote
- * is reported far away), follows @include from the working directory, and drops \x00. */
+ * more than 32 bits without a word, lets a string run over line ends (so that a forgotten
+ * quote is reported far away), follows @include from the working directory, and drops \x00. */
 #include "conf/file.h"
 
 #include <stdlib.h>
@@ -75,12 +75,12 @@ skip_string(struct text *t)
 static bool
 is_word_char(char c)
 {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         c == '.';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         c == '_' || c == '.';
 }
 
-/* libconfig keeps 32 bits of an integer, or 64 when it ends in L. A larger one is reported, and
- * becomes 0 so that there is no second message about what libconfig made of it. */
+/* libconfig keeps 32 bits of an integer, or 64 when it ends in L. A larger one is reported,
+ * and becomes 0 so that there is no second message about what libconfig made of it. */
 static void
 check_number(struct text *t, char *word, size_t len, bool minus)
 {
@@ -107,10 +107,11 @@ check_number(struct text *t, char *word, size_t len, bool minus)
   most = is_long ? (uint64_t)INT64_MAX : (uint64_t)INT32_MAX;
   if (!over && n <= most + (minus && base == 10 ? 1 : 0))
     return;
-  conf_message(t->file, false, t->line, is_long || over || n > (uint64_t)INT64_MAX
-                                            ? "the number %.*s is too large"
-                                            : "the number %.*s is too large: write it with an L "
-                                              "behind it",
+  conf_message(t->file, false, t->line,
+               is_long || over || n > (uint64_t)INT64_MAX
+                   ? "the number %.*s is too large"
+                   : "the number %.*s is too large: write it with an L "
+                     "behind it",
                (int)(len > 40 ? 40 : len), word);
   memset(word, ' ', len);
   word[0] = '0';

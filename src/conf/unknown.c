@@ -6,7 +6,8 @@
 
 #define WORD_MAX 48
 
-/* Edit distance with transpositions of neighbours, for short words; large when too different. */
+/* Edit distance with transpositions of neighbours, for short words; large when too different.
+ */
 static unsigned
 distance(const char *a, const char *b)
 {
@@ -28,7 +29,8 @@ distance(const char *a, const char *b)
         best = up[j] + 1;
       if (now[j - 1] + 1 < best)
         best = now[j - 1] + 1;
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+          up2[j - 2] + 1 < best)
         best = up2[j - 2] + 1;
       now[j] = best;
     }
@@ -66,8 +68,8 @@ report_elements(struct egw_conf *section, config_setting_t *list)
 
     if (conf_mark_of(e) != CONF_UNREAD)
       continue;
-    (void)egw_conf_error(section, config_setting_name(list), "element %d must be a group { ... }",
-                         i);
+    (void)egw_conf_error(section, config_setting_name(list),
+                         "element %d must be a group { ... }", i);
     if (config_setting_type(e) != CONFIG_TYPE_GROUP)
       conf_mark_set(e, CONF_READ);
   }

@@ -249,7 +249,8 @@ parse_authority(struct egw_slice text, struct egw_url *out)
   }
   if (why == NULL && rest.len > 0 && rest.ptr[0] == '[') {
     why = parse_ipv6(&rest, out);
-  } else if (why == NULL && memchr(rest.ptr, ':', rest.len) != memrchr(rest.ptr, ':', rest.len)) {
+  } else if (why == NULL &&
+             memchr(rest.ptr, ':', rest.len) != memrchr(rest.ptr, ':', rest.len)) {
     why = "an IPv6 address must stand in brackets";
   } else if (why == NULL) {
     out->host = copy_lower(cut_before(&rest, ":"));

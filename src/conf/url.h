@@ -13,8 +13,8 @@
 const char *url_parse(const char *text, struct egw_url *out);
 void url_free(struct egw_url *url);
 
-/* A name for an upstream that has none: the host and port, or the file's base name; never user,
- * password, path or query of a network URL. Appends to `out`. 0 or -1. */
+/* A name for an upstream that has none: the host and port, or the file's base name; never
+ * user, password, path or query of a network URL. Appends to `out`. 0 or -1. */
 int url_default_name(const struct egw_url *url, struct egw_buf *out) EGW_MUST_CHECK;
 
 #endif

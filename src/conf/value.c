@@ -42,7 +42,8 @@ take_digits(const char **text, uint64_t *out)
   uint64_t n = 0;
 
   for (; *p >= '0' && *p <= '9'; p++)
-    if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+    if (__builtin_mul_overflow(n, 10u, &n) ||
+        __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
       return -1;
   *out = n;
   if (p - *text > 64)
@@ -167,7 +168,8 @@ value_form(enum egw_option_type type)
   case EGW_OPT_BOOL: return "true or false, without quotes";
   case EGW_OPT_INT: return "a whole number without quotes, such as 10";
   case EGW_OPT_SIZE: return "a size in quotes, such as \"64MiB\", \"10kB\" or \"512\"";
-  case EGW_OPT_DURATION: return "a time in quotes, such as \"250ms\", \"5s\", \"2m\" or \"1h\"";
+  case EGW_OPT_DURATION:
+    return "a time in quotes, such as \"250ms\", \"5s\", \"2m\" or \"1h\"";
   case EGW_OPT_RATIO: return "a ratio from 0 to 1, such as 0.2 or \"20%\"";
   case EGW_OPT_STRING: return "text in quotes";
   case EGW_OPT_SECRET: return "text in quotes, or \"file:/PATH\"";
@@ -182,7 +184,7 @@ value_form(enum egw_option_type type)
 const char *
 value_type_name(enum egw_option_type type)
 {
-  static const char *const names[] = { "end",   "bool",   "int",    "size", "duration", "ratio",
+  static const char *const names[] = { "end",    "bool",   "int",  "size", "duration", "ratio",
                                        "string", "secret", "enum", "list", "section" };
 
   return (unsigned)type < sizeof names / sizeof names[0] ? names[type] : "unknown";
@@ -252,7 +254,8 @@ value_check(const struct egw_option *option, const union value *value, char *why
   if (option->type == EGW_OPT_INT) {
     if (value->number >= option->min && value->number <= option->max)
       return 0;
-    (void)snprintf(why, VALUE_WHY, "must be from %" PRId64 " to %" PRId64, option->min, option->max);
+    (void)snprintf(why, VALUE_WHY, "must be from %" PRId64 " to %" PRId64, option->min,
+                   option->max);
     return -1;
   }
   if (option->type != EGW_OPT_SIZE && option->type != EGW_OPT_DURATION)

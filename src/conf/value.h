@@ -27,7 +27,8 @@ int value_parse(const struct egw_option *option, const char *text, union value *
     EGW_MUST_CHECK;
 
 /* The range of a value that was read otherwise. 0, or -1 with a reason. */
-int value_check(const struct egw_option *option, const union value *value, char *why) EGW_MUST_CHECK;
+int value_check(const struct egw_option *option, const union value *value,
+                char *why) EGW_MUST_CHECK;
 
 /* Puts a value into the field of `target` that the option describes. */
 void value_store(const struct egw_option *option, const union value *value, void *target);

@@ -59,7 +59,7 @@ type_name(uint32_t type)
                                       : "an unknown type";
 }
 
-/* --- the head ----------------------------------------------------------------------------- */
+/* --- the head ---------------------------------------------------------------------------- */
 
 static const char *
 check_head(struct check *c, const struct egw_plugin *head, enum egw_type type)
@@ -71,14 +71,17 @@ check_head(struct check *c, const struct egw_plugin *head, enum egw_type type)
   if (head->magic != EGW_MAGIC)
     return fail(c, "it is no ethrpc-gw plugin (wrong magic number)");
   if (head->abi_major != EGW_ABI_MAJOR)
-    return fail(c, "it was built for plugin ABI %u.%u, this ethrpc-gw has %u.%u", head->abi_major,
-                head->abi_minor, EGW_ABI_MAJOR, EGW_ABI_MINOR);
+    return fail(c, "it was built for plugin ABI %u.%u, this ethrpc-gw has %u.%u",
+                head->abi_major, head->abi_minor, EGW_ABI_MAJOR, EGW_ABI_MINOR);
   if (head->type != (uint32_t)type)
     return fail(c, "it is %s, not %s", type_name(head->type), type_name((uint32_t)type));
   if (head->struct_size < least || head->struct_size > STRUCT_SIZE_MAX ||
       (head->abi_minor <= EGW_ABI_MINOR && head->struct_size > known))
-    return fail(c, "its descriptor has %u bytes, expected are %zu to %zu: was it built with other "
-                   "headers?", head->struct_size, least, known);
+    return fail(
+        c,
+        "its descriptor has %u bytes, expected are %zu to %zu: was it built with other "
+        "headers?",
+        head->struct_size, least, known);
   if (head->name == NULL || !is_word(head->name, '-'))
     return fail(c, "its name must be 1 to 64 of a-z, 0-9 and '-', a letter first");
   if (head->version == NULL || head->version[0] == '\0')
@@ -90,7 +93,7 @@ check_head(struct check *c, const struct egw_plugin *head, enum egw_type type)
   return NULL;
 }
 
-/* --- options -------------------------------------------------------------------------------- */
+/* --- options ----------------------------------------------------------------------------- */
 
 static size_t
 field_size(enum egw_option_type type)
@@ -159,15 +162,16 @@ check_option(struct check *c, const struct egw_plugin *head, enum egw_type type,
   if (o->help == NULL || o->help[0] == '\0')
     return fail(c, "option %s: no help", o->name);
   if (size > 0 && (size > head->instance_size || o->offset > head->instance_size - size))
-    return fail(c, "option %s: its field is outside of the instance (instance_size %zu)", o->name,
-                head->instance_size);
+    return fail(c, "option %s: its field is outside of the instance (instance_size %zu)",
+                o->name, head->instance_size);
   if (size > 0 && o->offset % (size < 8 ? size : 8) != 0)
     return fail(c, "option %s: its field is not aligned", o->name);
   if (o->min > o->max || (amount && o->min < 0))
     return fail(c, "option %s: bad range", o->name);
   if (o->type == EGW_OPT_ENUM && (o->choices == NULL || o->choices[0] == NULL))
     return fail(c, "option %s: no choices", o->name);
-  if ((o->flags & ~(uint32_t)(EGW_OPTION_REQUIRED | EGW_OPTION_RELOAD | EGW_OPTION_SECRET)) != 0 &&
+  if ((o->flags & ~(uint32_t)(EGW_OPTION_REQUIRED | EGW_OPTION_RELOAD | EGW_OPTION_SECRET)) !=
+          0 &&
       head->abi_minor <= EGW_ABI_MINOR)
     return fail(c, "option %s: unknown flags", o->name);
   if ((o->flags & EGW_OPTION_SECRET) != 0 && o->type != EGW_OPT_LIST)
@@ -195,7 +199,7 @@ check_options(struct check *c, const struct egw_plugin *head, enum egw_type type
   return NULL;
 }
 
-/* --- metrics -------------------------------------------------------------------------------- */
+/* --- metrics ----------------------------------------------------------------------------- */
 
 static const char *
 check_metrics(struct check *c, const struct egw_plugin *head)
@@ -218,7 +222,7 @@ check_metrics(struct check *c, const struct egw_plugin *head)
   return NULL;
 }
 
-/* --- the two kinds ---------------------------------------------------------------------------- */
+/* --- the two kinds ----------------------------------------------------------------------- */
 
 static const char *
 check_middleware(struct check *c, const struct egw_middleware *m)
@@ -234,8 +238,9 @@ check_middleware(struct check *c, const struct egw_middleware *m)
   if (!newer && (m->flags & ~(uint32_t)EGW_STAGE_GUARD) != 0)
     return fail(c, "it has unknown flags");
   if ((m->flags & EGW_STAGE_GUARD) != 0 && (m->kinds & EGW_KIND_ALL) != EGW_KIND_ALL)
-    return fail(c, "it is a GUARD but does not declare every kind of call: something would pass it "
-                   "unseen");
+    return fail(
+        c, "it is a GUARD but does not declare every kind of call: something would pass it "
+           "unseen");
   if ((unsigned)m->need > EGW_NEED_WHOLE)
     return fail(c, "unknown value %d of need", (int)m->need);
   if (m->need != EGW_NEED_NONE && m->reply == NULL)

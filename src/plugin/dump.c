@@ -122,9 +122,10 @@ dump_middleware(struct egw_buf *out, bool *failed, const struct egw_middleware *
 static void
 dump_transport(struct egw_buf *out, bool *failed, const struct egw_transport *t)
 {
-  static const struct flag_name caps[] = {
-    { EGW_T_MULTIPLEX, "multiplex" }, { EGW_T_PUSH, "push" }, { EGW_T_BATCH, "batch" }, { 0, NULL }
-  };
+  static const struct flag_name caps[] = { { EGW_T_MULTIPLEX, "multiplex" },
+                                           { EGW_T_PUSH, "push" },
+                                           { EGW_T_BATCH, "batch" },
+                                           { 0, NULL } };
 
   put(out, failed, "schemes", t->schemes);
   put_flags(out, failed, "caps", t->caps, caps);

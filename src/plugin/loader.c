@@ -105,7 +105,7 @@ loader_free(struct loader *loader)
   loader->path = NULL;
 }
 
-/* --- who may write to it ------------------------------------------------------------------- */
+/* --- who may write to it ----------------------------------------------------------------- */
 
 /* A sticky directory (/tmp) lets others add files, but not replace ours. */
 static bool
@@ -151,7 +151,7 @@ check_safe(const char *path, char *why, size_t cap)
   }
 }
 
-/* --- where it is ---------------------------------------------------------------------------- */
+/* --- where it is ------------------------------------------------------------------------- */
 
 /* Below a directory of the path: installed, and as in a build tree. */
 static const struct {
@@ -221,7 +221,7 @@ find(const struct loader *loader, enum egw_type type, const char *name, char *wh
   return path;
 }
 
-/* --- opening --------------------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------------- */
 
 /* Why dlopen() failed. An undefined symbol often means a plugin for a newer gateway: its
  * descriptor can be read if functions are bound lazily. */
@@ -248,7 +248,8 @@ say_dlerror(const char *path, char *why, size_t cap)
     say(why, cap, "%s: %s; it needs ethrpc-gw >= ABI %u.%u, this one has %u.%u", path, at,
         (*entry)->abi_major, (*entry)->abi_minor, EGW_ABI_MAJOR, EGW_ABI_MINOR);
   else
-    say(why, cap, "%s: %s; this ethrpc-gw has ABI %u.%u", path, at, EGW_ABI_MAJOR, EGW_ABI_MINOR);
+    say(why, cap, "%s: %s; this ethrpc-gw has ABI %u.%u", path, at, EGW_ABI_MAJOR,
+        EGW_ABI_MINOR);
   if (handle != NULL)
     (void)dlclose(handle);
 }
@@ -331,12 +332,12 @@ loader_get(struct loader *loader, enum egw_type type, const char *name, char *wh
   }
   plugin->next = loader->plugins;
   loader->plugins = plugin;
-  egw_log(EGW_DEBUG, "plugin", "loaded %s %s from %s", plugin->head->name, plugin->head->version,
-          plugin->path);
+  egw_log(EGW_DEBUG, "plugin", "loaded %s %s from %s", plugin->head->name,
+          plugin->head->version, plugin->path);
   return plugin;
 }
 
-/* --- transports by scheme --------------------------------------------------------------------- */
+/* --- transports by scheme ---------------------------------------------------------------- */
 
 static bool
 has_scheme(const char *schemes, const char *scheme)
@@ -361,7 +362,8 @@ loader_transport(struct loader *loader, const char *scheme, char *why, size_t ca
   const struct plugin *plugin;
 
   for (plugin = loader->plugins; plugin != NULL; plugin = plugin->next)
-    if (plugin->head->type == EGW_TYPE_TRANSPORT && has_scheme(plugin->transport.schemes, scheme))
+    if (plugin->head->type == EGW_TYPE_TRANSPORT &&
+        has_scheme(plugin->transport.schemes, scheme))
       return plugin;
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(scheme, known[i][0]) == 0)

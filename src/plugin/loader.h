@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads plugins: finds NAME.so, checks the descriptor, keeps each once. Main thread.
  *
- * Where NAME is looked for, in each directory of the path: DIR/NAME.so, DIR/middleware/NAME.so,
- * DIR/transport/NAME.so, and as in a build tree DIR/middleware/NAME/NAME.so,
- * DIR/transport/NAME/NAME.so, DIR/example/NAME.so. A NAME with a '/' is a file. A file, or a
- * directory on the way, that others may write to is refused unless it belongs to a build tree
- * of the same user (checked by owner: root or the effective uid; not group- or
- * other-writable, sticky directories excepted). */
+ * Where NAME is looked for, in each directory of the path: DIR/NAME.so,
+ * DIR/middleware/NAME.so, DIR/transport/NAME.so, and as in a build tree
+ * DIR/middleware/NAME/NAME.so, DIR/transport/NAME/NAME.so, DIR/example/NAME.so. A NAME with a
+ * '/' is a file. A file, or a directory on the way, that others may write to is refused unless
+ * it belongs to a build tree of the same user (checked by owner: root or the effective uid;
+ * not group- or other-writable, sticky directories excepted). */
 #ifndef PLUGIN_LOADER_H
 #define PLUGIN_LOADER_H
 
@@ -16,7 +16,8 @@
 struct plugin {
   const struct egw_plugin *head;        /* = &middleware.plugin or &transport.plugin below */
   union {
-    struct egw_middleware middleware;   /* the plugin's descriptor, copied up to its struct_size; */
+    struct egw_middleware
+        middleware; /* the plugin's descriptor, copied up to its struct_size; */
     struct egw_transport transport;     /* members it does not have are zero */
   };
   unsigned metric_count;
@@ -44,13 +45,14 @@ void loader_free(struct loader *loader);
 const struct plugin *loader_get(struct loader *loader, enum egw_type type, const char *name,
                                 char *why, size_t cap);
 
-/* The transport whose `schemes` has `scheme`: by the names of the built-in ones (http, https ->
- * http; ws, wss -> ws; ipc -> ipc; replay -> replay), else a plugin named as the scheme. */
+/* The transport whose `schemes` has `scheme`: by the names of the built-in ones (http, https
+ * -> http; ws, wss -> ws; ipc -> ipc; replay -> replay), else a plugin named as the scheme. */
 const struct plugin *loader_transport(struct loader *loader, const char *scheme, char *why,
                                       size_t cap);
 
 /* Checks a descriptor as loader_get() does after dlopen; for tests. NULL or a reason. */
-const char *plugin_check(const struct egw_plugin *head, enum egw_type type, char *why, size_t cap);
+const char *plugin_check(const struct egw_plugin *head, enum egw_type type, char *why,
+                         size_t cap);
 
 /* --dump-plugin: key=value lines about the plugin, its options, metrics and callbacks. */
 int plugin_dump(const struct plugin *plugin, int fd);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The plugin test host: the life of a call. The steps are those of the gateway's chain, with one
- * stage, and every rule of middleware.h that can be checked is checked. */
+/* The plugin test host: the life of a call. The steps are those of the gateway's chain, with
+ * one stage, and every rule of middleware.h that can be checked is checked. */
 #include "plugtest-parts.h"
 
 #include <stdarg.h>
 #include <ethrpc-gw/json.h>
 #include "rpc/method.h"
 
-/* --- making and freeing ---------------------------------------------------------------------- */
+/* --- making and freeing ------------------------------------------------------------------ */
 
 static const char *
 or_else(const char *text, const char *fallback)
@@ -77,7 +77,7 @@ plugtest_call_free(struct egw_call *call)
   free(container_of(call, struct plugtest_call, call));
 }
 
-/* --- replies ------------------------------------------------------------------------------------ */
+/* --- replies ----------------------------------------------------------------------------- */
 
 void
 plugtest_clear_reply(struct egw_call *call)
@@ -113,11 +113,20 @@ keep_end(struct egw_call *call)
   if (r->message.len > 0)
     (void)egw_json_string(r->message, message, r->message.len);
   *end = (struct plugtest_end){
-    .over = true, .cancelled = call->cancelled && !call->timed_out, .timed_out = call->timed_out,
-    .skipped = call->skipped, .outcome = r->outcome, .is_error = r->is_error,
-    .partial = r->partial, .code = r->code, .message = message, .body = body,
-    .body_len = r->body.len, .upstream = plugtest_copy(or_else(r->upstream, "")),
-    .sent = end->sent, .took_ms = call->host->now_ms - call->started_ms,
+    .over = true,
+    .cancelled = call->cancelled && !call->timed_out,
+    .timed_out = call->timed_out,
+    .skipped = call->skipped,
+    .outcome = r->outcome,
+    .is_error = r->is_error,
+    .partial = r->partial,
+    .code = r->code,
+    .message = message,
+    .body = body,
+    .body_len = r->body.len,
+    .upstream = plugtest_copy(or_else(r->upstream, "")),
+    .sent = end->sent,
+    .took_ms = call->host->now_ms - call->started_ms,
   };
 }
 
@@ -168,7 +177,7 @@ deliver(struct egw_call *call)
     plugtest_clear_reply(call);
 }
 
-/* --- steps ---------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------- */
 
 void
 plugtest_at(struct egw_call *call, struct egw_at *at)
@@ -309,7 +318,7 @@ plugtest_step(struct egw_call *call)
   }
 }
 
-/* --- taking back ------------------------------------------------------------------------------------ */
+/* --- taking back ------------------------------------------------------------------------- */
 
 void
 plugtest_call_cancel(struct egw_call *call, enum egw_outcome outcome, const char *why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The plugin test host: scenarios that every middleware must stand, whatever it does. A stage may
- * answer by itself, hold a call or send it twice; but each call ends once, in time, and leaves
- * nothing behind. */
+/* The plugin test host: scenarios that every middleware must stand, whatever it does. A stage
+ * may answer by itself, hold a call or send it twice; but each call ends once, in time, and
+ * leaves nothing behind. */
 #include "plugtest-parts.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ end(const struct scenario *s, struct plugtest *host, const char *what)
   check(s, plugtest_free(host) == 0, "%s: no rule was broken", what);
 }
 
-/* --- replies of each sort ----------------------------------------------------------------------- */
+/* --- replies of each sort ---------------------------------------------------------------- */
 
 static const struct {
   const char *what;
@@ -55,7 +55,8 @@ static const struct {
   { "null", { .result = "null" } },
   { "a late result", { .result = "\"0x1\"", .delay_ms = 250 } },
   { "an error", { .is_error = true, .code = -32000, .message = "header not found" } },
-  { "a revert", { .is_error = true, .code = 3, .message = "execution reverted", .data = "\"0x08\"" } },
+  { "a revert",
+    { .is_error = true, .code = 3, .message = "execution reverted", .data = "\"0x08\"" } },
   { "method not found", { .is_error = true, .code = -32601, .message = "no such method" } },
   { "not sent", { .outcome = EGW_NOT_SENT, .why = "connection refused" } },
   { "perhaps sent", { .outcome = EGW_MAYBE_SENT, .why = "connection lost" } },
@@ -99,9 +100,10 @@ each_kind(const struct scenario *s)
   end(s, host, "each kind");
 }
 
-/* --- the client leaves ------------------------------------------------------------------------------ */
+/* --- the client leaves ------------------------------------------------------------------- */
 
-/* Time runs in steps until the call ends by itself; in round n the client leaves after n steps. */
+/* Time runs in steps until the call ends by itself; in round n the client leaves after n
+ * steps. */
 static void
 leave_at_each_point(const struct scenario *s)
 {
@@ -126,7 +128,7 @@ leave_at_each_point(const struct scenario *s)
   check(s, cancelled > 0, "the client left %u times", cancelled);
 }
 
-/* --- time ---------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------- */
 
 static void
 deadline(const struct scenario *s)
@@ -163,7 +165,7 @@ drain(const struct scenario *s)
   end(s, host, "shutdown without a call");
 }
 
-/* --- many calls ------------------------------------------------------------------------------------------ */
+/* --- many calls -------------------------------------------------------------------------- */
 
 /* A small generator, so that a failure comes again. */
 static unsigned
@@ -203,7 +205,7 @@ many(const struct scenario *s)
   end(s, host, "many calls");
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------ */
 
 static void
 short_of_memory(const struct scenario *s)

@@ -34,7 +34,7 @@ egw_worker_uv(struct egw_worker *worker)
   return NULL;
 }
 
-/* --- mail ---------------------------------------------------------------------------------- */
+/* --- mail -------------------------------------------------------------------------------- */
 
 int
 egw_post(struct egw_worker *worker, void (*fn)(void *arg), void *arg)
@@ -105,7 +105,7 @@ plugtest_wait_post(struct plugtest *host, unsigned most_ms)
   return false;
 }
 
-/* --- timers: host[0] and host[1] link the armed ones, host[2] says when ------------------------ */
+/* --- timers: host[0] and host[1] link the armed ones, host[2] says when ------------------ */
 
 struct armed {
   void (*fn)(struct egw_timer *timer);
@@ -114,7 +114,8 @@ struct armed {
   uint64_t due;
 };
 
-_Static_assert(sizeof(struct armed) <= sizeof(struct egw_timer), "no room in struct egw_timer");
+_Static_assert(sizeof(struct armed) <= sizeof(struct egw_timer),
+               "no room in struct egw_timer");
 
 static struct armed *
 armed_of(struct egw_timer *timer)
@@ -182,7 +183,7 @@ plugtest_timer_fire(struct plugtest *host)
   return true;
 }
 
-/* --- names ------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------- */
 
 struct egw_resolve {
   struct egw_timer timer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plugin test host: memory and clocks. malloc() and its kin are counted, and can be made to
- * fail within callbacks of the plugin; the monotonic clock is the virtual one there. */
+/* The plugin test host: memory and clocks. malloc() and its kin are counted, and can be made
+ * to fail within callbacks of the plugin; the monotonic clock is the virtual one there. */
 #include "plugtest-parts.h"
 
 #include <errno.h>

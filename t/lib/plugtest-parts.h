@@ -135,16 +135,17 @@ void plugtest_at(struct egw_call *call, struct egw_at *at);
 /* The verdict of timer(), or of a held call that was resumed. */
 void plugtest_take(struct egw_call *call, enum egw_verdict verdict, bool up);
 
-/* --- plugtest-node.c ----------------------------------------------------------------------- */
+/* --- plugtest-node.c --------------------------------------------------------------------- */
 
 /* The call goes to the node: finds its reply in the script. */
 void plugtest_go_below(struct egw_call *call);
 /* Fills in call->reply from the script. */
 void plugtest_make_reply(struct egw_call *call);
 
-/* --- plugtest-loop.c ----------------------------------------------------------------------- */
+/* --- plugtest-loop.c --------------------------------------------------------------------- */
 
-/* When the next armed timer of the worker is due; UINT64_MAX: none. Fires the first due one. */
+/* When the next armed timer of the worker is due; UINT64_MAX: none. Fires the first due one.
+ */
 uint64_t plugtest_timer_due(const struct plugtest *host);
 bool plugtest_timer_fire(struct plugtest *host);
 bool plugtest_read_mail(struct plugtest *host);

@@ -38,7 +38,7 @@ plugtest_fault(struct plugtest *host, const char *fmt, ...)
   printf("\n");
 }
 
-/* --- the log ---------------------------------------------------------------------------------- */
+/* --- the log ----------------------------------------------------------------------------- */
 
 bool
 egw_log_on(enum egw_level level)
@@ -67,7 +67,8 @@ egw_log(enum egw_level level, const char *area, const char *fmt, ...)
   pthread_mutex_lock(&log_lock);
   if (host != NULL) {
     host->log = plugtest_must(realloc(host->log, host->log_len + len + 1));
-    host->log_len += (size_t)snprintf(host->log + host->log_len, len + 1, "%s: %s\n", area, line);
+    host->log_len +=
+        (size_t)snprintf(host->log + host->log_len, len + 1, "%s: %s\n", area, line);
   }
   pthread_mutex_unlock(&log_lock);
   plugtest_resume(was);
@@ -79,7 +80,7 @@ plugtest_logged(const struct plugtest *host, const char *text)
   return host->log != NULL && strstr(host->log, text) != NULL;
 }
 
-/* --- configuration ------------------------------------------------------------------------------ */
+/* --- configuration ----------------------------------------------------------------------- */
 
 /* The options as they would stand in a file; other parts of it are of no matter. */
 static struct conf *
@@ -89,8 +90,11 @@ load_options(const char *name, const char *options)
   int fd = mkstemp(path);
   struct conf *conf;
 
-  if (fd < 0 || dprintf(fd, "upstreams = ( { url = \"ipc:/x\"; } ); middleware = ( { use = \"%s\"; "
-                            "name = \"test\";\n%s\n} );\n", name, options) < 0) {
+  if (fd < 0 ||
+      dprintf(fd,
+              "upstreams = ( { url = \"ipc:/x\"; } ); middleware = ( { use = \"%s\"; "
+              "name = \"test\";\n%s\n} );\n",
+              name, options) < 0) {
     perror(path);
     exit(1);
   }
@@ -160,7 +164,8 @@ start_worker(struct plugtest *host)
   const struct egw_plugin *head = host->plugin->head;
 
   host->mine = plugtest_must(calloc(1, head->worker_size + 1));
-  if (head->worker_start != NULL && head->worker_start(host->self, host->mine, &host->worker) < 0)
+  if (head->worker_start != NULL &&
+      head->worker_start(host->self, host->mine, &host->worker) < 0)
     host->refused = true;
   else
     host->started = true;
@@ -229,7 +234,7 @@ plugtest_metric(const struct plugtest *host, const char *name)
   return -1;
 }
 
-/* --- the end ---------------------------------------------------------------------------------------- */
+/* --- the end ----------------------------------------------------------------------------- */
 
 static void
 stop_calls(struct plugtest *host)
@@ -288,7 +293,7 @@ plugtest_free(struct plugtest *host)
   return faults;
 }
 
-/* --- calls ------------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 struct plugtest_call *
 plugtest_call(struct plugtest *host, const struct plugtest_spec *spec)
@@ -349,7 +354,7 @@ plugtest_live(const struct plugtest *host)
   return n;
 }
 
-/* --- time ---------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------- */
 
 static void
 fire_call_timer(struct egw_call *call)

@@ -29,7 +29,7 @@
 struct plugtest;
 struct plugtest_call;
 
-/* --- the host --------------------------------------------------------------------------- */
+/* --- the host ---------------------------------------------------------------------------- */
 
 /* Loads the plugin (its path) and configures an instance by `options`: what would stand in its
  * group of the configuration ("" or NULL: nothing). Always returns a host; see
@@ -42,8 +42,8 @@ const char *plugtest_messages(const struct plugtest *host);
 /* Whether the configuration was refused; such a host can only be freed. */
 bool plugtest_refused(const struct plugtest *host);
 
-/* Ends what is in flight (as the gateway's shutdown does), the worker and the instance. Returns
- * the number of broken rules, calls that never ended included. */
+/* Ends what is in flight (as the gateway's shutdown does), the worker and the instance.
+ * Returns the number of broken rules, calls that never ended included. */
 unsigned plugtest_free(struct plugtest *host);
 
 /* Broken rules so far. */
@@ -58,7 +58,7 @@ int64_t plugtest_metric(const struct plugtest *host, const char *name);
 /* Whether a line with `text` was logged. */
 bool plugtest_logged(const struct plugtest *host, const char *text);
 
-/* --- the node ----------------------------------------------------------------------------- */
+/* --- the node ---------------------------------------------------------------------------- */
 
 /* One reply of the script. Zero is a result of null, at once. */
 struct plugtest_reply {
@@ -81,14 +81,15 @@ struct plugtest_reply {
 
 /* What the node answers, in this order; the last one stays for all that comes later. Copied
  * (the strings are not). */
-void plugtest_script(struct plugtest *host, const struct plugtest_reply *replies, size_t count);
+void plugtest_script(struct plugtest *host, const struct plugtest_reply *replies,
+                     size_t count);
 
 /* Calls that reached the node so far, and the method and params of call `index`. */
 unsigned plugtest_reached(const struct plugtest *host);
 const char *plugtest_reached_method(const struct plugtest *host, unsigned index);
 const char *plugtest_reached_params(const struct plugtest *host, unsigned index);
 
-/* --- calls ---------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 /* A client's call. Zero or NULL: the default in brackets. */
 struct plugtest_spec {
@@ -127,7 +128,8 @@ struct plugtest_end {
 struct plugtest_call *plugtest_call(struct plugtest *host, const struct plugtest_spec *spec);
 
 /* Starts one, runs it until nothing happens without time passing, gives its end. */
-const struct plugtest_end *plugtest_ask(struct plugtest *host, const struct plugtest_spec *spec);
+const struct plugtest_end *plugtest_ask(struct plugtest *host,
+                                        const struct plugtest_spec *spec);
 
 const struct plugtest_end *plugtest_end(const struct plugtest_call *call);
 
@@ -144,7 +146,7 @@ void plugtest_forget(struct plugtest_call *call);
 /* Calls in flight. */
 unsigned plugtest_live(const struct plugtest *host);
 
-/* --- time ------------------------------------------------------------------------------------ */
+/* --- time -------------------------------------------------------------------------------- */
 
 /* Does what can be done without time passing. */
 void plugtest_run(struct plugtest *host);
@@ -156,20 +158,20 @@ void plugtest_advance(struct plugtest *host, uint64_t ms);
  * `most_ms`. */
 bool plugtest_wait_post(struct plugtest *host, unsigned most_ms);
 
-/* --- memory ---------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------ */
 
-/* The `n`th allocation of the plugin's callbacks from now on fails (egw_alloc(), and malloc() and
- * its kin unless this is a sanitizer's build); 0: none. */
+/* The `n`th allocation of the plugin's callbacks from now on fails (egw_alloc(), and malloc()
+ * and its kin unless this is a sanitizer's build); 0: none. */
 void plugtest_fail_alloc(struct plugtest *host, unsigned n);
 
 /* Whether that allocation has been asked for. */
 bool plugtest_alloc_failed(const struct plugtest *host);
 
-/* Blocks of malloc() in use by the program now; 0 in a sanitizer's build, which looks for leaks by
- * itself. */
+/* Blocks of malloc() in use by the program now; 0 in a sanitizer's build, which looks for
+ * leaks by itself. */
 long plugtest_blocks(void);
 
-/* --- scenarios that every plugin must stand ----------------------------------------------------- */
+/* --- scenarios that every plugin must stand ---------------------------------------------- */
 
 /* Runs them: results, errors and faults pass; the client leaves at each point; the deadline;
  * shutdown; big replies; many calls at once; the n-th allocation fails; no leaks. `spec` is a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The manual page ethrpc-gw.conf(5) and the examples in etc/ say what the option tables say. */
+/* The manual page ethrpc-gw.conf(5) and the examples in etc/ say what the option tables say.
+ */
 #include "conf-kit.h"
 
 #include <ctype.h>
@@ -27,7 +28,7 @@ read_source(const char *name)
   return text;
 }
 
-/* --- the manual page --------------------------------------------------------------------------- */
+/* --- the manual page --------------------------------------------------------------------- */
 
 /* The part of the page about a section (malloc'ed). */
 static char *
@@ -36,7 +37,8 @@ part_of(const char *pod, const char *section)
   char heading[100];
   const char *begin, *end;
 
-  snprintf(heading, sizeof heading, "\n=head2 %s", section[0] == '\0' ? "The top level" : section);
+  snprintf(heading, sizeof heading, "\n=head2 %s",
+           section[0] == '\0' ? "The top level" : section);
   begin = strstr(pod, heading);
   if (begin == NULL)
     return calloc(1, 1);
@@ -109,7 +111,7 @@ test_manual(void)
   free(pod);
 }
 
-/* --- the examples ---------------------------------------------------------------------------------- */
+/* --- the examples ------------------------------------------------------------------------ */
 
 static void
 write_dump(void *conf, int fd)

@@ -17,7 +17,10 @@ struct all {
 
 static const char *const words[] = { "red", "blue", NULL };
 
-#define ROW(n, t, ...) { .name = #n, .type = (t), .offset = offsetof(struct all, n), .help = "x", __VA_ARGS__ }
+#define ROW(n, t, ...)                                                                        \
+  {                                                                                           \
+    .name = #n, .type = (t), .offset = offsetof(struct all, n), .help = "x", __VA_ARGS__      \
+  }
 static const struct egw_option all_options[] = {
   ROW(flag, EGW_OPT_BOOL, .fallback = "true"),
   ROW(number, EGW_OPT_INT, .fallback = "5000000000"),
@@ -157,18 +160,25 @@ static const char everything[] =
     "log = { level = \"debug\"; format = \"json\"; file = \"/tmp/l\"; };\n"
     "limits = { max_request = \"1MB\"; };\n"
     "listen = ( { name = \"tcp\"; address = \"::1\"; port = 0; hosts = ( \"a\", \"*\" );\n"
-    "  origins = [ \"https://x\" ]; tls_certificate = \"/c\"; tls_key = \"/k\"; http = false; },\n"
-    "  { path = \"/run/x.ipc\"; mode = \"0660\"; group = \"g\"; uids = ( \"root\", \"1000\" );\n"
+    "  origins = [ \"https://x\" ]; tls_certificate = \"/c\"; tls_key = \"/k\"; http = false; "
+    "},\n"
+    "  { path = \"/run/x.ipc\"; mode = \"0660\"; group = \"g\"; uids = ( \"root\", \"1000\" "
+    ");\n"
     "    limits = { ping_interval = \"0\"; }; } );\n"
     "admin = { path = \"/run/admin\"; };\n"
     "networks = ( { name = \"one\"; chain_id = 4294967296L; timeout = \"1m\";\n"
-    "  upstreams = ( { url = \"https://me:hunter2x@h:7/v2/aVeryLongAccessKey?k=1\"; pool = 3; },\n"
-    "    { url = \"ipc:///run/node.ipc\"; tier = 1; }, { name = \"r\"; url = \"replay:a/b\"; } );\n"
+    "  upstreams = ( { url = \"https://me:hunter2x@h:7/v2/aVeryLongAccessKey?k=1\"; pool = 3; "
+    "},\n"
+    "    { url = \"ipc:///run/node.ipc\"; tier = 1; }, { name = \"r\"; url = \"replay:a/b\"; "
+    "} );\n"
     "  middleware = ( { use = \"methods\"; }, { use = \"all\"; name = \"first\"; },\n"
-    "    { use = \"all\"; name = \"second\"; flag = false; number = -7; size = \"3MiB\"; time = \"0\";\n"
-    "      ratio = 0.5; text = \"\"; none = \"x\\n\\\"\\\\\"; secret = \"pst-pst-pst\"; word = \"red\";\n"
+    "    { use = \"all\"; name = \"second\"; flag = false; number = -7; size = \"3MiB\"; time "
+    "= \"0\";\n"
+    "      ratio = 0.5; text = \"\"; none = \"x\\n\\\"\\\\\"; secret = \"pst-pst-pst\"; word "
+    "= \"red\";\n"
     "      list = (); empty = ( \"q\" ); headers = ( \"X-Key: do-not-tell\", \"a: b\" );\n"
-    "      rules = ( { name = \"r1\"; key = \"inner-secret\"; who = ( \"a\", \"b\" ); n = 4294967297L; },\n"
+    "      rules = ( { name = \"r1\"; key = \"inner-secret\"; who = ( \"a\", \"b\" ); n = "
+    "4294967297L; },\n"
     "        { } ); } ); },\n"
     "  { name = \"two\"; upstreams = ( { url = \"http://h\"; } ); } );\n";
 
@@ -215,8 +225,9 @@ test_everything(void)
 static void
 test_unread_texts(void)
 {
-  struct conf *conf = kit_load("upstreams = ( { url = \"http://h\"; } );\nmiddleware = ( { use = "
-                               "\"all\"; rules = ( { name = \"nobody-asked\"; n = 1; } ); } );");
+  struct conf *conf =
+      kit_load("upstreams = ( { url = \"http://h\"; } );\nmiddleware = ( { use = "
+               "\"all\"; rules = ( { name = \"nobody-asked\"; n = 1; } ); } );");
   char *text = kit_written(write_dump, conf);
 
   ok(strstr(text, "nobody-asked") == NULL, "texts that no plugin has read yet are not shown");

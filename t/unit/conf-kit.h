@@ -96,7 +96,8 @@ kit_print_errors(void *arg, int fd)
 static inline char *
 kit_errors(struct conf *conf, const char *name)
 {
-  char *text = kit_written(kit_print_errors, conf), *out = calloc(1, strlen(text) + 1), *to = out;
+  char *text = kit_written(kit_print_errors, conf), *out = calloc(1, strlen(text) + 1),
+       *to = out;
   size_t len = strlen(name);
 
   if (out == NULL)

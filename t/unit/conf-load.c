@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading configurations: each mistake with its line, all of them at once, and what comes out of
- * good ones. */
+/* Reading configurations: each mistake with its line, all of them at once, and what comes out
+ * of good ones. */
 #include "conf-kit.h"
 
 #include <inttypes.h>
@@ -29,8 +29,7 @@ static const struct wrong wrongs[] = {
   { "too deep",
     "a = ((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))));",
     "1: groups and lists are nested too deeply" },
-  { "integers of more than 32 bits",
-    UP "\nworkers = 4294967296;\nchain_id = 2147483648;\n",
+  { "integers of more than 32 bits", UP "\nworkers = 4294967296;\nchain_id = 2147483648;\n",
     "2: the number 4294967296 is too large: write it with an L\n"
     "3: the number 2147483648 is too large: write it with an L" },
   { "integers of more than 64 bits", UP "\nchain_id = 9223372036854775808L;\n",
@@ -44,10 +43,12 @@ static const struct wrong wrongs[] = {
   { "unknown keys", "wrokers = 2;\n" UP "\nfoo = 1;\nlisten_ = ();",
     "1: wrokers: unknown option; did you mean \"workers\"?\n3: foo: unknown option\n"
     "4: listen_: unknown option; did you mean \"listen\"?" },
-  { "wrong types", UP "\nworkers = \"2\";\nmemory = 5;\ndrain_timeout = true;\nplugin_path = 3;\n"
-    "log = 1;\nlimits = ();\n",
+  { "wrong types",
+    UP "\nworkers = \"2\";\nmemory = 5;\ndrain_timeout = true;\nplugin_path = 3;\n"
+       "log = 1;\nlimits = ();\n",
     "2: workers: must be a whole number without quotes\n"
-    "3: memory: must be a size in quotes, such as \"64MiB\", \"10kB\" or \"512\", not a bare number\n"
+    "3: memory: must be a size in quotes, such as \"64MiB\", \"10kB\" or \"512\", not a bare "
+    "number\n"
     "4: drain_timeout: must be a time in quotes, such as \"250ms\"\n"
     "5: plugin_path: must be text in quotes, not a bare number\n"
     "6: log: must be a group { ... } or a list\n"
@@ -55,18 +56,21 @@ static const struct wrong wrongs[] = {
   { "bad ranges", UP "\nworkers = 257;\nmemory = \"1kB\";\ndrain_timeout = \"25h\";",
     "2: workers: must be from 0 to 256\n3: memory: must be from \"1MiB\" to \"1TiB\"\n"
     "4: drain_timeout: must be from \"0\" to \"1h\"" },
-  { "bad texts", UP "\nmemory = \"64Mb\";\ndrain_timeout = \"5\";\nlog = {\n level = \"loud\";\n"
-    " format = \"xml\";\n};",
+  { "bad texts",
+    UP "\nmemory = \"64Mb\";\ndrain_timeout = \"5\";\nlog = {\n level = \"loud\";\n"
+       " format = \"xml\";\n};",
     "2: memory: must be a size in quotes\n3: drain_timeout: must be a time in quotes\n"
     "5: log.level: must be one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"\n"
     "6: log.format: must be one of \"text\", \"json\"" },
   { "unknown key in log", UP "\nlog = { levl = \"info\"; };",
     "2: log.levl: unknown option; did you mean \"level\"?" },
   { "a float for a number", UP "\nworkers = 1.5;", "2: workers: must be a whole number" },
-  { "a group for a number", UP "\nworkers = { a = 1; };", "2: workers: must be a whole number" },
+  { "a group for a number", UP "\nworkers = { a = 1; };",
+    "2: workers: must be a whole number" },
 
   /* listeners */
-  { "listen is no list", UP "\nlisten = { port = 1; };", "2: listen: must be a list of groups" },
+  { "listen is no list", UP "\nlisten = { port = 1; };",
+    "2: listen: must be a list of groups" },
   { "listen is empty", UP "\nlisten = ();", "2: listen: needs at least one listener" },
   { "an element is no group", UP "\nlisten = ( { }, 5,\n \"x\" );",
     "2: listen: element 1 must be a group\n2: listen: element 2 must be a group" },
@@ -76,44 +80,60 @@ static const struct wrong wrongs[] = {
     "2: listen[0].address: \"localhost\" is not an IP address (write \"127.0.0.1\")" },
   { "half an address", UP "\nlisten = ( { address = \"127.1\"; } );",
     "2: listen[0].address: \"127.1\" is not an IP address" },
-  { "address and path", UP "\nlisten = ( { path = \"/x\";\n address = \"::1\";\n port = 1;\n"
-    " http = false; } );",
-    "3: listen[0].address: has no meaning on a unix socket\n4: listen[0].port: has no meaning\n"
+  { "address and path",
+    UP "\nlisten = ( { path = \"/x\";\n address = \"::1\";\n port = 1;\n"
+       " http = false; } );",
+    "3: listen[0].address: has no meaning on a unix socket\n4: listen[0].port: has no "
+    "meaning\n"
     "5: listen[0].http: has no meaning" },
-  { "options of unix sockets", UP "\nlisten = ( {\n mode = \"0600\";\n uids = ();\n group = \"x\"; } );",
+  { "options of unix sockets",
+    UP "\nlisten = ( {\n mode = \"0600\";\n uids = ();\n group = \"x\"; } );",
     "3: listen[0].mode: is for unix sockets\n4: listen[0].uids: is for unix sockets\n"
     "5: listen[0].group: is for unix sockets" },
-  { "a long path", UP "\nlisten = ( { path = \"/1234567890123456789012345678901234567890123456789012345"
-    "67890123456789012345678901234567890123456789012345678\"; } );",
+  { "a long path",
+    UP "\nlisten = ( { path = \"/1234567890123456789012345678901234567890123456789012345"
+       "67890123456789012345678901234567890123456789012345678\"; } );",
     "2: listen[0].path: is 109 bytes long; a unix socket's may have 107" },
-  { "a bad mode", UP "\nlisten = ( { path = \"/x\"; mode = \"0999\"; }, { path = \"/y\";\n mode = \"\"; },"
-    "\n { path = \"/z\"; mode = \"01777\"; } );",
+  { "a bad mode",
+    UP "\nlisten = ( { path = \"/x\"; mode = \"0999\"; }, { path = \"/y\";\n mode = \"\"; },"
+       "\n { path = \"/z\"; mode = \"01777\"; } );",
     "2: listen[0].mode: must be octal\n3: listen[1].mode: must be octal\n"
     "4: listen[2].mode: must be octal" },
-  { "half of TLS", UP "\nlisten = ( { tls_certificate = \"/c\"; },\n { port = 1; tls_key = \"/k\"; } );",
-    "2: listen[0].tls_certificate: needs tls_key\n3: listen[1].tls_key: needs tls_certificate" },
+  { "half of TLS",
+    UP "\nlisten = ( { tls_certificate = \"/c\"; },\n { port = 1; tls_key = \"/k\"; } );",
+    "2: listen[0].tls_certificate: needs tls_key\n3: listen[1].tls_key: needs "
+    "tls_certificate" },
   { "nothing is served", UP "\nlisten = ( { http = false; websocket = false; } );",
     "2: listen[0].http: and websocket are both off" },
-  { "hosts and origins", UP "\nlisten = ( { hosts = ( \"a b\", \"http://x\", \"ok\" );\n"
-    " origins = ( \"x\", \"http://a/b\", \"http://a/\", \"https://ok:1\", \"null\", \"*\" ); } );",
+  { "hosts and origins",
+    UP "\nlisten = ( { hosts = ( \"a b\", \"http://x\", \"ok\" );\n"
+       " origins = ( \"x\", \"http://a/b\", \"http://a/\", \"https://ok:1\", \"null\", \"*\" "
+       "); } );",
     "2: listen[0].hosts: \"a b\" is no host\n2: listen[0].hosts: \"http://x\" is no host\n"
     "3: listen[0].origins: \"x\" is no origin\n3: listen[0].origins: \"http://a/b\" is no\n"
     "3: listen[0].origins: \"http://a/\" is no" },
-  { "hosts that are no list", UP "\nlisten = ( { hosts = \"x\"; }, { port = 2; hosts = ( 1 ); } );",
-    "2: listen[0].hosts: must be a list of texts\n2: listen[1].hosts: must be a list of texts" },
-  { "the same place twice", UP "\nlisten = ( { port = 5; },\n { port = 5; },\n { path = \"/x\"; },\n"
-    " { path = \"/x\"; } );",
+  { "hosts that are no list",
+    UP "\nlisten = ( { hosts = \"x\"; }, { port = 2; hosts = ( 1 ); } );",
+    "2: listen[0].hosts: must be a list of texts\n2: listen[1].hosts: must be a list of "
+    "texts" },
+  { "the same place twice",
+    UP "\nlisten = ( { port = 5; },\n { port = 5; },\n { path = \"/x\"; },\n"
+       " { path = \"/x\"; } );",
     "3: listen[1].port: listener \"127.0.0.1:5\" already listens there\n"
     "5: listen[3].path: listener \"/x\" already listens there" },
-  { "the same name twice", UP "\nlisten = ( { port = 5; name = \"a\"; },\n { port = 6; name = \"a\"; } );",
+  { "the same name twice",
+    UP "\nlisten = ( { port = 5; name = \"a\"; },\n { port = 6; name = \"a\"; } );",
     "3: listen[1].name: another listener is called \"a\"" },
   { "bad names", UP "\nlisten = ( { name = \"\"; },\n { port = 2; name = \"a b\"; } );",
     "2: listen[0].name: a name can't be empty\n3: listen[1].name: a name has only printable" },
-  { "unknown keys in listeners", UP "\nlisten = ( { prot = 1;\n limits = { max_conections = 1; }; } );",
+  { "unknown keys in listeners",
+    UP "\nlisten = ( { prot = 1;\n limits = { max_conections = 1; }; } );",
     "2: listen[0].prot: unknown option; did you mean \"port\"?\n"
     "3: listen[0].limits.max_conections: unknown option; did you mean \"max_connections\"?" },
-  { "bad limits", UP "\nlimits = { max_request = 10;\n idle_timeout = \"0\";\n max_connections = 0; };",
-    "2: limits.max_request: must be a size in quotes\n3: limits.idle_timeout: must be from \"1ms\"\n"
+  { "bad limits",
+    UP "\nlimits = { max_request = 10;\n idle_timeout = \"0\";\n max_connections = 0; };",
+    "2: limits.max_request: must be a size in quotes\n3: limits.idle_timeout: must be from "
+    "\"1ms\"\n"
     "4: limits.max_connections: must be from 1 to" },
   { "admin is a list", UP "\nadmin = ( { port = 1; } );", "2: admin: must be a group" },
   { "admin where a listener is", UP "\nadmin = { port = 8645; };",
@@ -124,46 +144,57 @@ static const struct wrong wrongs[] = {
     "2: warning: admin.address: the admin listener can be reached from other machines" },
 
   /* networks */
-  { "no upstream", "networks = ( {\n name = \"n\"; } );", "1: networks[0]: the network has no upstream" },
+  { "no upstream", "networks = ( {\n name = \"n\"; } );",
+    "1: networks[0]: the network has no upstream" },
   { "an empty list of upstreams", "networks = ( {\n upstreams = ();\n } );",
     "2: networks[0].upstreams: the network has no upstream" },
   { "no network", "networks = ();", "1: networks: no upstream is given" },
   { "upstreams is a group", "upstreams = { url = \"http://h\"; };",
     "1: upstreams: must be a list of groups" },
-  { "both forms", UP "\nnetworks = ( { " NET " } );",
-    "1: upstreams: stands beside networks" },
+  { "both forms", UP "\nnetworks = ( { " NET " } );", "1: upstreams: stands beside networks" },
   { "a network's option beside networks", "networks = ( { " NET " } );\ntimeout = \"5s\";",
     "2: timeout: unknown option" },
   { "url is missing", "upstreams = ( { name = \"a\"; },\n { ulr = \"http://h\"; } );",
     "1: upstreams[0]: url is missing\n2: upstreams[1]: url is missing\n"
     "2: upstreams[1].ulr: unknown option; did you mean \"url\"?" },
-  { "bad URLs", "upstreams = ( { url = \"h:80\"; },\n { url = \"http://h:0\"; },\n { url = 5; } );",
-    "1: upstreams[0].url: bad URL: it begins with no scheme\n2: upstreams[1].url: bad URL: the port\n"
+  { "bad URLs",
+    "upstreams = ( { url = \"h:80\"; },\n { url = \"http://h:0\"; },\n { url = 5; } );",
+    "1: upstreams[0].url: bad URL: it begins with no scheme\n2: upstreams[1].url: bad URL: "
+    "the port\n"
     "3: upstreams[2].url: must be text in quotes" },
-  { "upstreams of the same name", "upstreams = ( { name = \"a\"; url = \"http://h\"; },\n"
+  { "upstreams of the same name",
+    "upstreams = ( { name = \"a\"; url = \"http://h\"; },\n"
     "{ name = \"a\"; url = \"http://i\"; } );",
     "2: upstreams[1].name: another upstream of this network is called \"a\"" },
-  { "unknown keys in upstreams", "upstreams = ( { url = \"http://h\"; teir = 1;\n zzz = 2; } );",
+  { "unknown keys in upstreams",
+    "upstreams = ( { url = \"http://h\"; teir = 1;\n zzz = 2; } );",
     "1: upstreams[0].teir: unknown option; did you mean \"tier\"?\n"
     "2: upstreams[0].zzz: unknown option" },
-  { "bad values in upstreams", "upstreams = ( { url = \"http://h\"; tier = -1;\n timeout = 5;\n"
+  { "bad values in upstreams",
+    "upstreams = ( { url = \"http://h\"; tier = -1;\n timeout = 5;\n"
     " connect_timeout = \"0\"; } );",
     "1: upstreams[0].tier: must be from 0 to\n2: upstreams[0].timeout: must be a time\n"
     "3: upstreams[0].connect_timeout: must be from \"1ms\"" },
   { "networks of the same name", "networks = ( { " NET " },\n { " NET " } );",
     "2: networks[1].name: another network is called \"n\"" },
-  { "networks of the same chain", "networks = ( { chain_id = 1; " NET " },\n"
+  { "networks of the same chain",
+    "networks = ( { chain_id = 1; " NET " },\n"
     " { name = \"o\"; chain_id = 1; " UP " } );",
     "2: networks[1].chain_id: network \"n\" has the same" },
-  { "bad names of networks", "networks = ( { name = \"a/b\"; " UP " },\n { name = \"\"; " UP " },\n"
+  { "bad names of networks",
+    "networks = ( { name = \"a/b\"; " UP " },\n { name = \"\"; " UP " },\n"
     " { name = \"5\"; chain_id = 6; " UP " } );",
     "1: networks[0].name: must be 1 to 64 letters\n2: networks[1].name: must be 1 to 64\n"
     "3: networks[2].name: a name of digits must be the network's chain_id" },
-  { "bad values in networks", "networks = ( { " NET " chain_id = \"1\";\n timeout = \"0\";\n"
+  { "bad values in networks",
+    "networks = ( { " NET " chain_id = \"1\";\n timeout = \"0\";\n"
     " stream_threshold = 1; } );",
-    "1: networks[0].chain_id: must be a whole number\n2: networks[0].timeout: must be from \"1ms\"\n"
+    "1: networks[0].chain_id: must be a whole number\n2: networks[0].timeout: must be from "
+    "\"1ms\"\n"
     "3: networks[0].stream_threshold: must be a size" },
-  { "stages", UP "\nmiddleware = ( { use = \"methods\"; },\n { us = \"log\"; },\n { use = \"methods\"; },\n"
+  { "stages",
+    UP
+    "\nmiddleware = ( { use = \"methods\"; },\n { us = \"log\"; },\n { use = \"methods\"; },\n"
     " 5,\n { use = \"x\"; frob = 1; } );",
     "2: middleware: element 3 must be a group\n"
     "3: middleware[1]: use is missing\n"
@@ -172,7 +203,8 @@ static const struct wrong wrongs[] = {
     "6: middleware[4].frob: unknown option" },
   { "no gate keeper", UP "\nmiddleware = ( { use = \"log\"; } );",
     "2: warning: middleware: has no stage \"methods\"" },
-  { "many at once", "a = 1;\nb = 2;\nworkers = \"x\";\nlisten = ( { port = -1; } );\nnetworks = 7;\n",
+  { "many at once",
+    "a = 1;\nb = 2;\nworkers = \"x\";\nlisten = ( { port = -1; } );\nnetworks = 7;\n",
     "1: a: unknown option\n2: b: unknown option\n3: workers: must be\n"
     "4: listen[0].port: must be\n5: networks: must be" },
   { "what --dump-config blanked", "upstreams = ( { url = \"https://***\"; } );",
@@ -215,7 +247,7 @@ test_wrong(const struct wrong *w)
   conf_free(conf);
 }
 
-/* --- good ones ---------------------------------------------------------------------------- */
+/* --- good ones --------------------------------------------------------------------------- */
 
 static void
 no_messages(struct conf *conf, const char *name)
@@ -235,20 +267,22 @@ test_defaults(void)
 
   conf_check_unknown(conf);
   no_messages(conf, kit_path("x.conf"));
-  ok(conf->workers == 0 && conf->memory == UINT64_C(512) << 20 && conf->drain_timeout == 10000 &&
-         conf->log_level == EGW_INFO && conf->log_format == LOG_TEXT && conf->log_file == NULL &&
-         conf->plugin_path == NULL && !conf->has_admin,
+  ok(conf->workers == 0 && conf->memory == UINT64_C(512) << 20 &&
+         conf->drain_timeout == 10000 && conf->log_level == EGW_INFO &&
+         conf->log_format == LOG_TEXT && conf->log_file == NULL && conf->plugin_path == NULL &&
+         !conf->has_admin,
      "defaults of the top level");
   is_int(conf->listener_count, 1, "one listener");
   ok(strcmp(conf->listeners[0].name, "127.0.0.1:8645") == 0 &&
-         strcmp(conf->listeners[0].address, "127.0.0.1") == 0 && conf->listeners[0].port == 8645 &&
-         conf->listeners[0].http && conf->listeners[0].websocket &&
-         conf->listeners[0].path == NULL && conf->listeners[0].tls_key == NULL,
+         strcmp(conf->listeners[0].address, "127.0.0.1") == 0 &&
+         conf->listeners[0].port == 8645 && conf->listeners[0].http &&
+         conf->listeners[0].websocket && conf->listeners[0].path == NULL &&
+         conf->listeners[0].tls_key == NULL,
      "the default listener");
   ok(l->max_connections == 10000 && l->max_connections_per_client == 0 &&
-         l->max_request == 5u << 20 && l->max_batch_items == 1000 && l->max_batch_reply == 25u << 20 &&
-         l->max_reply == 256u << 20 && l->max_queue == 4u << 20 && l->max_in_flight == 256 &&
-         l->max_subscriptions == 128,
+         l->max_request == 5u << 20 && l->max_batch_items == 1000 &&
+         l->max_batch_reply == 25u << 20 && l->max_reply == 256u << 20 &&
+         l->max_queue == 4u << 20 && l->max_in_flight == 256 && l->max_subscriptions == 128,
      "default limits");
   ok(l->head_timeout == 5000 && l->body_timeout == 20000 && l->handshake_timeout == 5000 &&
          l->idle_timeout == 60000 && l->write_timeout == 20000 && l->ping_interval == 30000,
@@ -258,7 +292,8 @@ test_defaults(void)
          conf->networks[0].timeout == 30000 && conf->networks[0].attempt_timeout == 0 &&
          conf->networks[0].stream_threshold == 4u << 20,
      "the default network");
-  ok(conf->networks[0].stage_count == 1 && strcmp(conf->networks[0].stages[0].use, "methods") == 0 &&
+  ok(conf->networks[0].stage_count == 1 &&
+         strcmp(conf->networks[0].stages[0].use, "methods") == 0 &&
          strcmp(conf->networks[0].stages[0].name, "methods") == 0 &&
          conf->networks[0].stages[0].section != NULL,
      "the default chain");
@@ -278,7 +313,8 @@ test_limits(void)
   struct conf *conf = kit_load(
       UP "limits = { max_request = \"1MiB\"; max_in_flight = 7; };\n"
          "listen = ( { port = 1; },\n"
-         "  { port = 2; limits = { max_request = \"2MiB\"; max_connections_per_client = 3; }; },\n"
+         "  { port = 2; limits = { max_request = \"2MiB\"; max_connections_per_client = 3; }; "
+         "},\n"
          "  { address = \"0.0.0.0\"; port = 3; }, { path = \"/x\"; },\n"
          "  { address = \"::\"; port = 3; limits = { max_connections_per_client = 0; }; },\n"
          "  { address = \"::ffff:127.0.0.1\"; port = 4; },\n"
@@ -300,8 +336,8 @@ test_limits(void)
   ok(strcmp(l[3].name, "/x") == 0 && strcmp(l[3].mode, "0600") == 0 && l[3].address == NULL &&
          l[3].port == 0,
      "a unix socket");
-  ok(strcmp(l[4].name, "[::]:3") == 0 && strcmp(l[6].name, l[7].name) != 0, "names: %s, %s, %s",
-     l[4].name, l[6].name, l[7].name);
+  ok(strcmp(l[4].name, "[::]:3") == 0 && strcmp(l[6].name, l[7].name) != 0,
+     "names: %s, %s, %s", l[4].name, l[6].name, l[7].name);
   ok(conf->has_admin && conf->admin.port == 8646 && conf->admin.http, "admin with defaults");
   conf_free(conf);
 }
@@ -311,8 +347,10 @@ test_networks(void)
 {
   struct conf *conf = kit_load(
       "networks = ( { name = \"mainnet\"; chain_id = 1; timeout = \"5s\";\n"
-      "  upstreams = ( { url = \"http://a/x\"; }, { url = \"http://a/y\"; }, { url = \"/run/a.ipc\"; },\n"
-      "    { name = \"z\"; url = \"wss://b\"; tier = 2; timeout = \"1s\"; max_reply = \"1MiB\"; } );\n"
+      "  upstreams = ( { url = \"http://a/x\"; }, { url = \"http://a/y\"; }, { url = "
+      "\"/run/a.ipc\"; },\n"
+      "    { name = \"z\"; url = \"wss://b\"; tier = 2; timeout = \"1s\"; max_reply = "
+      "\"1MiB\"; } );\n"
       "  middleware = ( { use = \"methods\"; name = \"gate\"; }, { use = \"log\"; },\n"
       "    { use = \"/x/y.so\"; } ); },\n"
       "  { name = \"big\"; chain_id = 4294967296L; middleware = ( );\n"
@@ -325,8 +363,10 @@ test_networks(void)
   free(got);
   is_int(conf->network_count, 2, "two networks");
   is_int(n[1].chain_id, INT64_C(4294967296), "a chain id of more than 32 bits");
-  ok(strcmp(n[0].upstreams[0].name, "a:80") == 0 && strcmp(n[0].upstreams[1].name, "a:80-2") == 0 &&
-         strcmp(n[0].upstreams[2].name, "a.ipc") == 0 && strcmp(n[0].upstreams[3].name, "z") == 0,
+  ok(strcmp(n[0].upstreams[0].name, "a:80") == 0 &&
+         strcmp(n[0].upstreams[1].name, "a:80-2") == 0 &&
+         strcmp(n[0].upstreams[2].name, "a.ipc") == 0 &&
+         strcmp(n[0].upstreams[3].name, "z") == 0,
      "names of upstreams");
   ok(n[0].upstreams[3].tier == 2 && n[0].upstreams[3].timeout == 1000 &&
          n[0].upstreams[3].max_reply == 1u << 20,
@@ -351,7 +391,7 @@ test_integers(void)
   conf_free(conf);
 }
 
-/* --- secrets --------------------------------------------------------------------------------- */
+/* --- secrets ----------------------------------------------------------------------------- */
 
 static bool
 is_secret(const char *text)
@@ -362,7 +402,8 @@ is_secret(const char *text)
 static void
 test_secrets(void)
 {
-  const char *text = "upstreams = ( { url = \"http://user12:passw0rd@h/v2/abcdefghijklmnop\"; } );";
+  const char *text =
+      "upstreams = ( { url = \"http://user12:passw0rd@h/v2/abcdefghijklmnop\"; } );";
   struct conf *conf = conf_load(kit_file("x.conf", text, strlen(text), 0644));
   char *got = kit_errors(conf, kit_path("x.conf"));
 
@@ -375,7 +416,8 @@ test_secrets(void)
      "user, password, path and key are registered");
   conf_free(conf);
 
-  text = "upstreams = ( { url = \"http://h/\"; }, { url = \"ipc:///run/a-long-name-of-a-node.ipc\"; } );";
+  text = "upstreams = ( { url = \"http://h/\"; }, { url = "
+         "\"ipc:///run/a-long-name-of-a-node.ipc\"; } );";
   conf = conf_load(kit_file("x.conf", text, strlen(text), 0644));
   no_messages(conf, kit_path("x.conf"));
   ok(!is_secret("/run/a-long-name-of-a-node.ipc"), "a socket's path is none");
@@ -406,26 +448,29 @@ load_secret(const char *content, const char *want)
 static void
 test_secret_files(void)
 {
-  const char *text = "upstreams = ( { url = \"file:/nonexistent\"; },\n { url = \"file:x\"; },\n"
-                     " { url = \"file:/\"; } );";
+  const char *text =
+      "upstreams = ( { url = \"file:/nonexistent\"; },\n { url = \"file:x\"; },\n"
+      " { url = \"file:/\"; } );";
   struct conf *conf;
   char *got;
 
   load_secret("https://h/v3/qrstuvwxyz0123\nmore", "");
   load_secret("https://h/v3/qrstuvwxyz0123\r\n", "");
-  load_secret("\nhttps://h/", "1: upstreams[0].url: can't read the secret from its file: its first");
+  load_secret("\nhttps://h/",
+              "1: upstreams[0].url: can't read the secret from its file: its first");
   load_secret("h:7", "1: upstreams[0].url: bad URL: it begins with no scheme");
   conf = kit_load(text);
   got = kit_errors(conf, kit_path("x.conf"));
-  ok(same_messages(got, "1: upstreams[0].url: can't read the secret from its file: No such file\n"
-                        "2: upstreams[1].url: can't read the secret from its file: the path behind\n"
-                        "3: upstreams[2].url: can't read the secret from its file: it is not a file"),
+  ok(same_messages(
+         got, "1: upstreams[0].url: can't read the secret from its file: No such file\n"
+              "2: upstreams[1].url: can't read the secret from its file: the path behind\n"
+              "3: upstreams[2].url: can't read the secret from its file: it is not a file"),
      "files that can't be read");
   free(got);
   conf_free(conf);
 }
 
-/* --- files that are none ------------------------------------------------------------------------ */
+/* --- files that are none ----------------------------------------------------------------- */
 
 static void
 test_files(void)
@@ -454,7 +499,7 @@ test_files(void)
   conf_free(conf);
 }
 
-/* --- the command line ----------------------------------------------------------------------------- */
+/* --- the command line -------------------------------------------------------------------- */
 
 struct place {
   const char *text, *address;

@@ -17,11 +17,13 @@ static const struct good goods[] = {
   { "http://localhost/", "http", "", "", "localhost", 80, "/", false, "localhost:80" },
   { "HTTPS://Node.Example:8443/v2/KEY?x=1&y=%20", "https", "", "", "node.example", 8443,
     "/v2/KEY?x=1&y=%20", true, "node.example:8443" },
-  { "https://node.example", "https", "", "", "node.example", 443, "/", true, "node.example:443" },
+  { "https://node.example", "https", "", "", "node.example", 443, "/", true,
+    "node.example:443" },
   { "ws://127.0.0.1:8546", "ws", "", "", "127.0.0.1", 8546, "/", false, "127.0.0.1:8546" },
   { "wss://h?key=1", "wss", "", "", "h", 443, "/?key=1", true, "h:443" },
   { "http://[::1]:8545/a", "http", "", "", "::1", 8545, "/a", false, "[::1]:8545" },
-  { "http://[2001:DB8::1]", "http", "", "", "2001:db8::1", 80, "/", false, "[2001:db8::1]:80" },
+  { "http://[2001:DB8::1]", "http", "", "", "2001:db8::1", 80, "/", false,
+    "[2001:db8::1]:80" },
   { "http://u:p@h/", "http", "u", "p", "h", 80, "/", false, "h:80" },
   { "http://u@h/", "http", "u", "", "h", 80, "/", false, "h:80" },
   { "http://:p@h/", "http", "", "p", "h", 80, "/", false, "h:80" },
@@ -33,7 +35,8 @@ static const struct good goods[] = {
   { "ipc:///run/reth.ipc", "ipc", "", "", "", 0, "/run/reth.ipc", false, "reth.ipc" },
   { "ipc:/run/reth.ipc", "ipc", "", "", "", 0, "/run/reth.ipc", false, "reth.ipc" },
   { "ipc:reth.ipc", "ipc", "", "", "", 0, "reth.ipc", false, "reth.ipc" },
-  { "/tmp/my node/reth.ipc", "ipc", "", "", "", 0, "/tmp/my node/reth.ipc", false, "reth.ipc" },
+  { "/tmp/my node/reth.ipc", "ipc", "", "", "", 0, "/tmp/my node/reth.ipc", false,
+    "reth.ipc" },
   { "ipc:///a%20b.ipc", "ipc", "", "", "", 0, "/a b.ipc", false, "a b.ipc" },
   { "replay:t/demo.io", "replay", "", "", "", 0, "t/demo.io", false, "demo.io" },
   { "replay:///x/", "replay", "", "", "", 0, "/x/", false, "replay" },
@@ -143,7 +146,8 @@ test_bad(const char *text, const char *part)
   ok(strstr(why, part) != NULL, "'%s': the reason has '%s'", text, part);
   if (strstr(why, part) == NULL)
     printf("#   it is: %s\n", why);
-  ok(url.scheme == NULL && url.host == NULL && url.path == NULL, "'%s': nothing is left", text);
+  ok(url.scheme == NULL && url.host == NULL && url.path == NULL, "'%s': nothing is left",
+     text);
 }
 
 static void

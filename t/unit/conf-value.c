@@ -46,8 +46,24 @@ static const struct amount durations[] = {
 };
 
 static const char *const bad_durations[] = {
-  "", "5", "5 ", "s", "5S", "5sec", "5us", "-5s", "+5s", "5s ", "1m30s", "0.0001s", "1e3ms", "0x5s",
-  "18446744073709551616ms", "18446744073709551615s", "213503982335d", "00",
+  "",
+  "5",
+  "5 ",
+  "s",
+  "5S",
+  "5sec",
+  "5us",
+  "-5s",
+  "+5s",
+  "5s ",
+  "1m30s",
+  "0.0001s",
+  "1e3ms",
+  "0x5s",
+  "18446744073709551616ms",
+  "18446744073709551615s",
+  "213503982335d",
+  "00",
 };
 
 static void
@@ -57,7 +73,8 @@ test_amounts(void)
 
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     v = 12345;
-    ok(conf_parse_size(sizes[i].text, &v) == 0 && v == sizes[i].value, "size '%s'", sizes[i].text);
+    ok(conf_parse_size(sizes[i].text, &v) == 0 && v == sizes[i].value, "size '%s'",
+       sizes[i].text);
   }
   for (size_t i = 0; i < sizeof bad_sizes / sizeof bad_sizes[0]; i++) {
     v = 12345;
@@ -84,9 +101,24 @@ test_ratios(void)
   } goods[] = { { "0", 0 },      { "1", 1 },      { "0.2", 0.2 },     { "20%", 0.2 },
                 { "100%", 1 },   { "0%", 0 },     { "12.5%", 0.125 }, { "0.000001", 0.000001 },
                 { "1.000", 1 },  { "0.1%", 0.001 } };
-  static const char *const bads[] = { "",     "%",    ".2",  "0.",  "-0.2", "1.1", "101%", "20 %",
-                                      "20%%", "0,2",  "nan", "inf", "2",    "1e-1", "0x1", "0.2 ",
-                                      "0.1234567890123456", "99999999999999999999" };
+  static const char *const bads[] = { "",
+                                      "%",
+                                      ".2",
+                                      "0.",
+                                      "-0.2",
+                                      "1.1",
+                                      "101%",
+                                      "20 %",
+                                      "20%%",
+                                      "0,2",
+                                      "nan",
+                                      "inf",
+                                      "2",
+                                      "1e-1",
+                                      "0x1",
+                                      "0.2 ",
+                                      "0.1234567890123456",
+                                      "99999999999999999999" };
   double v;
 
   for (size_t i = 0; i < sizeof goods / sizeof goods[0]; i++) {
@@ -107,7 +139,8 @@ print_as(const struct egw_option *o, const void *field, const char *want)
 {
   struct egw_buf *out = egw_buf_new(0);
 
-  if (out == NULL || !ok(value_print(out, o, field) == 0, "a %s is printed", value_type_name(o->type)))
+  if (out == NULL ||
+      !ok(value_print(out, o, field) == 0, "a %s is printed", value_type_name(o->type)))
     exit(1);
   is_slice(egw_buf_slice(out), want, want);
   egw_buf_unref(out);
@@ -165,7 +198,8 @@ parses(const struct egw_option *o, const char *text, bool good, const char *part
   char why[VALUE_WHY] = "";
   int r = value_parse(o, text, &value, why);
 
-  ok((r == 0) == good, "%s '%s' is %s", value_type_name(o->type), text, good ? "read" : "refused");
+  ok((r == 0) == good, "%s '%s' is %s", value_type_name(o->type), text,
+     good ? "read" : "refused");
   if (part != NULL && !ok(strstr(why, part) != NULL, "the reason has '%s'", part))
     printf("#   it is: %s\n", why);
 }

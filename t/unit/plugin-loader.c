@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader: where plugins are found, which are refused and why, what --dump-plugin prints. The
- * plugins are made from t/unit/bad/plugin.c by the C compiler. */
+/* The loader: where plugins are found, which are refused and why, what --dump-plugin prints.
+ * The plugins are made from t/unit/bad/plugin.c by the C compiler. */
 #include "../lib/tap.h"
 
 #include <errno.h>
@@ -70,7 +70,8 @@ copy_to(const char *from, const char *to)
 
 /* Loading `name` fails, and the reason has `part`. */
 static void
-refused(struct loader *l, enum egw_type type, const char *name, const char *part, const char *what)
+refused(struct loader *l, enum egw_type type, const char *name, const char *part,
+        const char *what)
 {
   char why[600] = "";
   const struct plugin *p = loader_get(l, type, name, why, sizeof why);
@@ -91,13 +92,13 @@ taken(struct loader *l, enum egw_type type, const char *name, const char *what)
   return p;
 }
 
-/* --- places ---------------------------------------------------------------------------------- */
+/* --- places ------------------------------------------------------------------------------ */
 
 static void
 test_places(void)
 {
-  static const char *const places[] = { "good.so", "middleware/good.so", "middleware/good/good.so",
-                                        "example/good.so" };
+  static const char *const places[] = { "good.so", "middleware/good.so",
+                                        "middleware/good/good.so", "example/good.so" };
   char path[200];
   struct loader l;
 
@@ -120,7 +121,8 @@ test_places(void)
   refused(&l, EGW_TYPE_MIDDLEWARE, "good", "there is no plugin \"good\" in /nonexistent::",
           "middleware among transports");
   (void)taken(&l, EGW_TYPE_MIDDLEWARE, path_of("transport/good.so"), "by its file");
-  refused(&l, EGW_TYPE_MIDDLEWARE, "../transport/good.so", "No such file", "a file that is not there");
+  refused(&l, EGW_TYPE_MIDDLEWARE, "../transport/good.so", "No such file",
+          "a file that is not there");
   refused(&l, EGW_TYPE_MIDDLEWARE, "Good", "a-z", "a name that can't be one");
   refused(&l, EGW_TYPE_MIDDLEWARE, "", "a-z", "no name");
   refused(&l, EGW_TYPE_MIDDLEWARE, "..", "a-z", "dots");
@@ -144,21 +146,23 @@ test_good(void)
     again = taken(&l, EGW_TYPE_MIDDLEWARE, "good", "again");
     ok(again == p, "it is loaded once");
     ok(p->head == &p->middleware.plugin && strcmp(p->head->name, "good") == 0 &&
-           p->middleware.request != NULL && p->middleware.call_size == 24 && p->metric_count == 2 &&
-           p->middleware.wants == NULL && strcmp(p->path, path_of("good.so")) == 0,
+           p->middleware.request != NULL && p->middleware.call_size == 24 &&
+           p->metric_count == 2 && p->middleware.wants == NULL &&
+           strcmp(p->path, path_of("good.so")) == 0,
        "its descriptor");
   }
   refused(&l, EGW_TYPE_TRANSPORT, "good", "it is middleware, not transport", "as a transport");
   loader_free(&l);
 }
 
-/* --- bad files ---------------------------------------------------------------------------------- */
+/* --- bad files --------------------------------------------------------------------------- */
 
 static const struct {
   const char *what, *flags, *part;
 } bads[] = {
   { "another magic number", "-DMAGIC=1", "wrong magic number" },
-  { "another major", "-DMAJOR=7 -DMINOR=3", "built for plugin ABI 7.3, this ethrpc-gw has 1.0" },
+  { "another major", "-DMAJOR=7 -DMINOR=3",
+    "built for plugin ABI 7.3, this ethrpc-gw has 1.0" },
   { "a short descriptor", "-DBAD_OLD", "its descriptor has" },
   { "no entry", "-DBAD_NO_ENTRY", "no symbol egw_plugin_entry" },
   { "an entry that is NULL", "-DBAD_NULL_ENTRY", "is NULL" },
@@ -195,7 +199,7 @@ test_bad(void)
   loader_free(&l);
 }
 
-/* --- who may write ------------------------------------------------------------------------------- */
+/* --- who may write ----------------------------------------------------------------------- */
 
 static void
 test_safety(void)
@@ -205,9 +209,11 @@ test_safety(void)
   must(loader_init(&l, dir) == 0, "loader_init");
   make_dir("open", 0777);
   copy_to("good.so", "open/good.so");
-  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("open/good.so"), "may write to", "a directory for all");
+  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("open/good.so"), "may write to",
+          "a directory for all");
   must(chmod(path_of("open"), 0775) == 0, "chmod");
-  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("open/good.so"), "/open", "a directory for the group");
+  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("open/good.so"), "/open",
+          "a directory for the group");
   must(chmod(path_of("open"), 01777) == 0, "chmod");
   (void)taken(&l, EGW_TYPE_MIDDLEWARE, path_of("open/good.so"), "a sticky directory");
   make_dir("open2", 0777);
@@ -216,10 +222,12 @@ test_safety(void)
   refused(&l, EGW_TYPE_MIDDLEWARE, path_of("open2/closed/good.so"), "/open2",
           "a directory further up");
   must(symlink(path_of("open2/closed/good.so"), path_of("link.so")) == 0, "symlink");
-  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("link.so"), "/open2", "a link into such a directory");
+  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("link.so"), "/open2",
+          "a link into such a directory");
   copy_to("good.so", "middleware/good.so");
   must(chmod(path_of("middleware/good.so"), 0666) == 0, "chmod");
-  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("middleware/good.so"), "may write to", "a file for all");
+  refused(&l, EGW_TYPE_MIDDLEWARE, path_of("middleware/good.so"), "may write to",
+          "a file for all");
   must(chmod(path_of("middleware/good.so"), 0664) == 0, "chmod");
   refused(&l, EGW_TYPE_MIDDLEWARE, path_of("middleware/good.so"), "may write to",
           "a file for the group");
@@ -237,7 +245,7 @@ test_safety(void)
   loader_free(&l);
 }
 
-/* --- transports ------------------------------------------------------------------------------------ */
+/* --- transports -------------------------------------------------------------------------- */
 
 static void
 test_transports(void)
@@ -246,7 +254,8 @@ test_transports(void)
   char why[600] = "";
   const struct plugin *p;
 
-  compile("-DBAD_TRANSPORT -DNAME='\"http\"' -DSCHEMES='\"http https\"'", "transport/http/http.so");
+  compile("-DBAD_TRANSPORT -DNAME='\"http\"' -DSCHEMES='\"http https\"'",
+          "transport/http/http.so");
   compile("-DBAD_TRANSPORT -DNAME='\"foo\"' -DSCHEMES='\"foo foos\"'", "transport/foo.so");
   compile("-DBAD_TRANSPORT -DNAME='\"ipc\"' -DSCHEMES='\"pipe\"'", "transport/ipc.so");
   must(loader_init(&l, dir) == 0, "loader_init");
@@ -268,7 +277,7 @@ test_transports(void)
   loader_free(&l);
 }
 
-/* --- descriptors ----------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------- */
 
 static enum egw_verdict
 request(const struct egw_at *at, struct egw_call *call)
@@ -285,21 +294,30 @@ struct self {
 static const char *const none[] = { NULL };
 
 #define OPT(...) (const struct egw_option[]){ { __VA_ARGS__ }, EGW_OPTION_END }
-#define OPT2(...) (const struct egw_option[]){ { __VA_ARGS__ }, { __VA_ARGS__ }, EGW_OPTION_END }
+#define OPT2(...)                                                                             \
+  (const struct egw_option[])                                                                 \
+  {                                                                                           \
+    { __VA_ARGS__ }, { __VA_ARGS__ }, EGW_OPTION_END                                          \
+  }
 #define INT_A .name = "a", .type = EGW_OPT_INT, .help = "x"
 #define MET(...) (const struct egw_metric[]){ { __VA_ARGS__ }, EGW_METRIC_TABLE_END }
-#define MET2(...) (const struct egw_metric[]){ { __VA_ARGS__ }, { __VA_ARGS__ }, EGW_METRIC_TABLE_END }
+#define MET2(...)                                                                             \
+  (const struct egw_metric[])                                                                 \
+  {                                                                                           \
+    { __VA_ARGS__ }, { __VA_ARGS__ }, EGW_METRIC_TABLE_END                                    \
+  }
 
 /* Tables; NULL reason: good. */
 static void
-check_tables(const struct egw_option *options, const struct egw_metric *metrics, const char *part,
-             const char *what)
+check_tables(const struct egw_option *options, const struct egw_metric *metrics,
+             const char *part, const char *what)
 {
   struct egw_middleware m = {
-    .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE), .name = "m", .version = "1",
-                .summary = "s", .options = options, .metrics = metrics,
+    .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE), .name = "m",
+                .version = "1", .summary = "s", .options = options, .metrics = metrics,
                 .instance_size = sizeof(struct self) },
-    .kinds = EGW_KIND_CALL, .request = request,
+    .kinds = EGW_KIND_CALL,
+    .request = request,
   };
   char buf[300];
   const char *why = plugin_check(&m.plugin, EGW_TYPE_MIDDLEWARE, buf, sizeof buf);
@@ -327,48 +345,55 @@ test_options(void)
   check_tables(OPT(INT_A, .offset = 9), NULL, "outside", "a field over its end");
   check_tables(OPT(INT_A, .offset = (size_t)-8), NULL, "outside", "a field before it");
   check_tables(OPT(INT_A, .offset = 4), NULL, "aligned", "a field between");
-  check_tables(OPT(.name = "l", .type = EGW_OPT_LIST, .help = "x", .offset = 8), NULL, "outside",
-               "a list over the end");
+  check_tables(OPT(.name = "l", .type = EGW_OPT_LIST, .help = "x", .offset = 8), NULL,
+               "outside", "a list over the end");
   check_tables(OPT2(INT_A), NULL, "twice", "the same twice");
   check_tables(OPT(.name = NULL, .type = EGW_OPT_INT, .help = "x"), NULL, "name", "no name");
   check_tables(OPT(.name = "A", .type = EGW_OPT_INT, .help = "x"), NULL, "name", "a capital");
   check_tables(OPT(.name = "a-b", .type = EGW_OPT_INT, .help = "x"), NULL, "name", "a minus");
-  check_tables(OPT(.name = "use", .type = EGW_OPT_INT, .help = "x"), NULL, "itself", "a taken name");
+  check_tables(OPT(.name = "use", .type = EGW_OPT_INT, .help = "x"), NULL, "itself",
+               "a taken name");
   check_tables(OPT(.name = "a", .type = EGW_OPT_INT), NULL, "help", "no help");
-  check_tables(OPT(.name = "a", .type = (enum egw_option_type)77, .help = "x"), NULL, "type 77",
-               "an unknown type");
+  check_tables(OPT(.name = "a", .type = (enum egw_option_type)77, .help = "x"), NULL,
+               "type 77", "an unknown type");
   check_tables(OPT(INT_A, .min = 2, .max = 1), NULL, "range", "a range upside down");
   check_tables(OPT(INT_A, .min = 1, .max = 5, .fallback = "9"), NULL, "from 1 to 5",
                "a default out of range");
-  check_tables(OPT(INT_A, .fallback = "x"), NULL, "the default \"x\" must be", "a bad default");
+  check_tables(OPT(INT_A, .fallback = "x"), NULL, "the default \"x\" must be",
+               "a bad default");
   check_tables(OPT(INT_A, .fallback = "1", .flags = EGW_OPTION_REQUIRED), NULL, "required",
                "required, with a default");
   check_tables(OPT(INT_A, .flags = 1024), NULL, "flags", "unknown flags");
-  check_tables(OPT(INT_A, .flags = EGW_OPTION_SECRET), NULL, "only a list", "a secret integer");
+  check_tables(OPT(INT_A, .flags = EGW_OPTION_SECRET), NULL, "only a list",
+               "a secret integer");
   check_tables(OPT(.name = "a", .type = EGW_OPT_SIZE, .help = "x", .min = -1, .max = 5), NULL,
                "range", "a size below zero");
-  check_tables(OPT(.name = "a", .type = EGW_OPT_SIZE, .help = "x", .fallback = "5k"), NULL, "size",
-               "a bad size");
-  check_tables(OPT(.name = "a", .type = EGW_OPT_ENUM, .help = "x"), NULL, "choices", "no choices");
-  check_tables(OPT(.name = "a", .type = EGW_OPT_ENUM, .help = "x", .choices = none), NULL, "choices",
-               "an empty list of choices");
+  check_tables(OPT(.name = "a", .type = EGW_OPT_SIZE, .help = "x", .fallback = "5k"), NULL,
+               "size", "a bad size");
+  check_tables(OPT(.name = "a", .type = EGW_OPT_ENUM, .help = "x"), NULL, "choices",
+               "no choices");
+  check_tables(OPT(.name = "a", .type = EGW_OPT_ENUM, .help = "x", .choices = none), NULL,
+               "choices", "an empty list of choices");
   check_tables(OPT(.name = "a", .type = EGW_OPT_SECRET, .help = "x", .fallback = "x"), NULL,
                "default", "a secret with a default");
-  check_tables(OPT(.name = "a", .type = EGW_OPT_SECTION, .help = "x", .offset = 999), NULL, NULL,
-               "a section has no field");
+  check_tables(OPT(.name = "a", .type = EGW_OPT_SECTION, .help = "x", .offset = 999), NULL,
+               NULL, "a section has no field");
   check_tables(endless, NULL, "no end", "a table without an end");
 }
 
 static void
 test_metrics(void)
 {
-  check_tables(NULL, MET(.name = "a", .kind = EGW_METRIC_GAUGE, .help = "x"), NULL, "a metric");
+  check_tables(NULL, MET(.name = "a", .kind = EGW_METRIC_GAUGE, .help = "x"), NULL,
+               "a metric");
   check_tables(NULL, MET2(.name = "a", .kind = EGW_METRIC_GAUGE, .help = "x"), "twice",
                "the same metric twice");
-  check_tables(NULL, MET(.name = "A", .kind = EGW_METRIC_GAUGE, .help = "x"), "name", "a capital");
+  check_tables(NULL, MET(.name = "A", .kind = EGW_METRIC_GAUGE, .help = "x"), "name",
+               "a capital");
   check_tables(NULL, MET(.name = "a", .kind = (enum egw_metric_kind)9, .help = "x"), "kind 9",
                "an unknown kind");
-  check_tables(NULL, MET(.name = "a", .kind = EGW_METRIC_GAUGE), "help", "a metric without help");
+  check_tables(NULL, MET(.name = "a", .kind = EGW_METRIC_GAUGE), "help",
+               "a metric without help");
 }
 
 static void
@@ -377,8 +402,8 @@ check_middleware(struct egw_middleware m, const char *part, const char *what)
   char buf[300];
   const char *why = plugin_check(&m.plugin, EGW_TYPE_MIDDLEWARE, buf, sizeof buf);
 
-  if (!ok(part == NULL ? why == NULL : why != NULL && strstr(why, part) != NULL, "%s: %s", what,
-          part == NULL ? "taken" : "refused"))
+  if (!ok(part == NULL ? why == NULL : why != NULL && strstr(why, part) != NULL, "%s: %s",
+          what, part == NULL ? "taken" : "refused"))
     printf("#   reason: %s\n", why == NULL ? "none" : why);
 }
 
@@ -386,9 +411,10 @@ static void
 test_middleware(void)
 {
   const struct egw_middleware good = {
-    .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE), .name = "m", .version = "1",
-                .summary = "s" },
-    .kinds = EGW_KIND_CALL, .request = request,
+    .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE), .name = "m",
+                .version = "1", .summary = "s" },
+    .kinds = EGW_KIND_CALL,
+    .request = request,
   };
   struct egw_middleware m;
 
@@ -420,7 +446,7 @@ test_middleware(void)
 #undef WITH
 }
 
-/* --- --dump-plugin ----------------------------------------------------------------------------------- */
+/* --- --dump-plugin ----------------------------------------------------------------------- */
 
 static void
 test_dump(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `log`: one line a call, whatever clients put into it; which calls are logged; a
- * file that is moved away, a pipe that nobody reads. */
+/* The middleware `log`: one line a call, whatever clients put into it; which calls are logged;
+ * a file that is moved away, a pipe that nobody reads. */
 #include "../lib/tap.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ ask(struct plugtest *host, struct plugtest_spec spec, struct plugtest_reply repl
 #define SPEC(...) ((struct plugtest_spec){ __VA_ARGS__ })
 #define REPLY(...) ((struct plugtest_reply){ __VA_ARGS__ })
 
-/* --- what a line says ---------------------------------------------------------------------- */
+/* --- what a line says -------------------------------------------------------------------- */
 
 static void
 test_text(void)
@@ -111,17 +111,20 @@ test_text(void)
   plugtest_cancel(call);
   plugtest_advance(host, 200);
   text = wait_lines(file, 5);
-  has(text, "Z method=eth_call end=result us=250000 bytes=6 upstream=reth network=test kind=call "
-            "id=7 transport=http peer=127.0.0.1 listener=127.0.0.1:8645 session=5\n");
+  has(text,
+      "Z method=eth_call end=result us=250000 bytes=6 upstream=reth network=test kind=call "
+      "id=7 transport=http peer=127.0.0.1 listener=127.0.0.1:8645 session=5\n");
   has(text, " method=eth_x end=error code=-32000 us=0 ");
   has(text, " id=\"\\\"a b\\\"\" transport=ipc peer=\"uid 1000\" ");
-  has(text, " method=eth_y end=fault us=0 bytes=0 upstream=node why=\"no answer\" network=test "
-            "kind=notification transport=");
+  has(text,
+      " method=eth_y end=fault us=0 bytes=0 upstream=node why=\"no answer\" network=test "
+      "kind=notification transport=");
   has(text, " method=eth_z end=result us=0 bytes=4096 streamed=true ");
   has(text, " method=eth_w end=fault ");
   has(text, "why=\"the client left\"");
   ok(strstr(text, "secret message") == NULL, "messages of nodes are not logged");
-  ok(text[4] == '-' && text[10] == 'T' && text[19] == '.' && text[23] == 'Z', "a time: %.24s", text);
+  ok(text[4] == '-' && text[10] == 'T' && text[19] == '.' && text[23] == 'Z', "a time: %.24s",
+     text);
   is_int(plugtest_metric(host, "lines"), 5, "lines are counted");
   is_int(plugtest_metric(host, "lost"), 0, "none is lost");
   done(host);
@@ -132,10 +135,14 @@ static const struct plugtest_spec hostile[] = {
   { .method = "x\" y=\"z\\", .id = "\"\\n\"" },
   { .method = "eth=call", .id = "null" },
   { .method = "\xff\xfe\xc3", .id = "1e5" },
-  { .method = "nul\0byte", .method_len = 8, .id = "123456789012345678901234567890123456789012345678901234"
-                                                 "5678901234567890" },
-  { .method = "eth_0123456789012345678901234567890123456789012345678901234567890123456789012345678901"
-              "234567890123456789012345678901234567890123456789\n" },
+  { .method = "nul\0byte",
+    .method_len = 8,
+    .id = "123456789012345678901234567890123456789012345678901234"
+          "5678901234567890" },
+  { .method =
+        "eth_"
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901"
+        "234567890123456789012345678901234567890123456789\n" },
 };
 #define HOSTILE (sizeof hostile / sizeof hostile[0])
 
@@ -198,7 +205,7 @@ test_json(void)
   done(host);
 }
 
-/* --- which calls ------------------------------------------------------------------------------- */
+/* --- which calls ------------------------------------------------------------------------- */
 
 static void
 some_calls(struct plugtest *host)
@@ -248,7 +255,7 @@ test_gateway_log(void)
   done(host);
 }
 
-/* --- the file ------------------------------------------------------------------------------------ */
+/* --- the file ---------------------------------------------------------------------------- */
 
 static void
 test_flush(void)
@@ -309,8 +316,10 @@ test_stalled_pipe(void)
     plugtest_run(host);
     plugtest_forget(call);
   }
-  ok(plugtest_metric(host, "lost") > 10000, "nobody reads: %lld of 200,000 lines are lost, and "
-     "nobody waited", (long long)plugtest_metric(host, "lost"));
+  ok(plugtest_metric(host, "lost") > 10000,
+     "nobody reads: %lld of 200,000 lines are lost, and "
+     "nobody waited",
+     (long long)plugtest_metric(host, "lost"));
   done(host);
   close(fd);
   unlink(file);
@@ -321,7 +330,8 @@ test_bad_file(void)
 {
   struct plugtest *host = plugtest_new(so, "file = \"/nonexistent/x\";");
 
-  ok(plugtest_refused(host) && plugtest_logged(host, "can't open the access log /nonexistent/x"),
+  ok(plugtest_refused(host) &&
+         plugtest_logged(host, "can't open the access log /nonexistent/x"),
      "a file that can't be opened: the worker does not start");
   (void)plugtest_free(host);
 }

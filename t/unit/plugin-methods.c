@@ -62,37 +62,115 @@ denied(struct plugtest *host, const char *method, enum where where)
      where == LOCAL ? " here" : where == REMOTE ? " from outside" : " on x");
 }
 
-/* --- the default policy ---------------------------------------------------------------------- */
+/* --- the default policy ------------------------------------------------------------------ */
 
 static const char *const for_all[] = {
-  "eth_blockNumber", "eth_call", "eth_chainId", "eth_getLogs", "eth_getBlockByNumber",
-  "eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_fillTransaction", "eth_simulateV1",
-  "eth_subscribe", "eth_unsubscribe", "eth_newFilter", "eth_getFilterChanges", "eth_sendBundle",
-  "eth_callBundle", "eth_someNewRead", "net_version", "web3_sha3", "web3_clientVersion",
-  "rpc_modules", "mev_simBundle", "mev_sendBundle", "erigon_getHeaderByNumber", "zks_estimateFee",
-  "bor_getAuthor", "linea_estimateGas", "foo_bar", "foo_settings", "foo_signal", "foo_minerals",
+  "eth_blockNumber",
+  "eth_call",
+  "eth_chainId",
+  "eth_getLogs",
+  "eth_getBlockByNumber",
+  "eth_sendRawTransaction",
+  "eth_sendRawTransactionSync",
+  "eth_fillTransaction",
+  "eth_simulateV1",
+  "eth_subscribe",
+  "eth_unsubscribe",
+  "eth_newFilter",
+  "eth_getFilterChanges",
+  "eth_sendBundle",
+  "eth_callBundle",
+  "eth_someNewRead",
+  "net_version",
+  "web3_sha3",
+  "web3_clientVersion",
+  "rpc_modules",
+  "mev_simBundle",
+  "mev_sendBundle",
+  "erigon_getHeaderByNumber",
+  "zks_estimateFee",
+  "bor_getAuthor",
+  "linea_estimateGas",
+  "foo_bar",
+  "foo_settings",
+  "foo_signal",
+  "foo_minerals",
 };
 
 static const char *const for_locals[] = {
-  "debug_traceTransaction", "debug_traceBlockByNumber", "debug_traceCall", "debug_getRawReceipts",
-  "debug_executionWitness", "trace_block", "trace_filter", "trace_someNewOne", "txpool_content",
-  "txpool_status", "ots_getApiLevel", "ots_someNewOne", "reth_getBalanceChangesInBlock",
+  "debug_traceTransaction",
+  "debug_traceBlockByNumber",
+  "debug_traceCall",
+  "debug_getRawReceipts",
+  "debug_executionWitness",
+  "trace_block",
+  "trace_filter",
+  "trace_someNewOne",
+  "txpool_content",
+  "txpool_status",
+  "ots_getApiLevel",
+  "ots_someNewOne",
+  "reth_getBalanceChangesInBlock",
   "erigon_nodeInfo",
 };
 
 static const char *const for_nobody[] = {
-  "admin_peers", "admin_nodeInfo", "admin_addPeer", "admin_someNewOne", "personal_unlockAccount",
-  "miner_start", "engine_newPayloadV3", "engine_getPayloadV9", "account_list", "clique_propose",
-  "les_addBalance", "eth_accounts", "eth_coinbase", "eth_sign", "eth_signTransaction",
-  "eth_signTypedData", "eth_signTypedData_v4", "eth_signUserOperation", "eth_sendTransaction",
-  "eth_resend", "eth_submitWork", "eth_submitHashrate", "anvil_setBalance", "anvil_nodeInfo",
-  "hardhat_mine", "evm_mine", "evm_snapshot", "evm_revert", "ganache_setTime", "tenderly_setBalance",
-  "testing_buildBlockV1", "parity_setMode", "parity_newAccountFromPhrase", "signer_requestsToConfirm",
-  "debug_setHead", "debug_freeOSMemory", "debug_standardTraceBlockToFile", "debug_traceBlockFromFile",
-  "debug_writeMemProfile", "debug_chaindbCompact", "debug_someNewOne", "reth_newPayload",
-  "reth_forkchoiceUpdated", "reth_jit", "reth_someNewOne", "flashbots_validateBuilderSubmissionV3",
-  "wallet_sendTransaction", "foo_setBalance", "foo_sign", "foo_signTransaction", "foo_sendTransaction",
-  "foo_impersonateAccount", "foo_mine", "foo_shutdown", "foo_unlockAccount", "foo_accounts",
+  "admin_peers",
+  "admin_nodeInfo",
+  "admin_addPeer",
+  "admin_someNewOne",
+  "personal_unlockAccount",
+  "miner_start",
+  "engine_newPayloadV3",
+  "engine_getPayloadV9",
+  "account_list",
+  "clique_propose",
+  "les_addBalance",
+  "eth_accounts",
+  "eth_coinbase",
+  "eth_sign",
+  "eth_signTransaction",
+  "eth_signTypedData",
+  "eth_signTypedData_v4",
+  "eth_signUserOperation",
+  "eth_sendTransaction",
+  "eth_resend",
+  "eth_submitWork",
+  "eth_submitHashrate",
+  "anvil_setBalance",
+  "anvil_nodeInfo",
+  "hardhat_mine",
+  "evm_mine",
+  "evm_snapshot",
+  "evm_revert",
+  "ganache_setTime",
+  "tenderly_setBalance",
+  "testing_buildBlockV1",
+  "parity_setMode",
+  "parity_newAccountFromPhrase",
+  "signer_requestsToConfirm",
+  "debug_setHead",
+  "debug_freeOSMemory",
+  "debug_standardTraceBlockToFile",
+  "debug_traceBlockFromFile",
+  "debug_writeMemProfile",
+  "debug_chaindbCompact",
+  "debug_someNewOne",
+  "reth_newPayload",
+  "reth_forkchoiceUpdated",
+  "reth_jit",
+  "reth_someNewOne",
+  "flashbots_validateBuilderSubmissionV3",
+  "wallet_sendTransaction",
+  "foo_setBalance",
+  "foo_sign",
+  "foo_signTransaction",
+  "foo_sendTransaction",
+  "foo_impersonateAccount",
+  "foo_mine",
+  "foo_shutdown",
+  "foo_unlockAccount",
+  "foo_accounts",
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -117,21 +195,23 @@ test_defaults(void)
   done(host);
 }
 
-/* Everything in the method table that changes the node is denied, everything of a namespace as the
- * manual says. */
+/* Everything in the method table that changes the node is denied, everything of a namespace as
+ * the manual says. */
 static void
 test_table(void)
 {
-  static const char *const never[] = { "admin_", "personal_", "miner_", "engine_", "clique_", "les_",
-                                       "anvil_", "hardhat_", "evm_", "ganache_", "testing_",
-                                       "flashbots_", "account_", NULL };
+  static const char *const never[] = { "admin_",   "personal_", "miner_",   "engine_",
+                                       "clique_",  "les_",      "anvil_",   "hardhat_",
+                                       "evm_",     "ganache_",  "testing_", "flashbots_",
+                                       "account_", NULL };
   static const char *const local[] = { "debug_", "trace_", "txpool_", "ots_", NULL };
   struct plugtest *host = host_with("");
   unsigned wrong = 0;
 
   for (unsigned i = 0; i < method_count(); i++) {
     const struct egw_method_info *m = method_row(i);
-    bool here = is_allowed(ask(host, m->name, LOCAL)), there = is_allowed(ask(host, m->name, REMOTE));
+    bool here = is_allowed(ask(host, m->name, LOCAL)),
+         there = is_allowed(ask(host, m->name, REMOTE));
     bool may_here = !m->changes_node, may_there = !m->changes_node;
 
     for (size_t j = 0; never[j] != NULL; j++)
@@ -154,7 +234,7 @@ test_table(void)
   done(host);
 }
 
-/* --- spellings and kinds ------------------------------------------------------------------------ */
+/* --- spellings and kinds ----------------------------------------------------------------- */
 
 static void
 test_spellings(void)
@@ -163,11 +243,27 @@ test_spellings(void)
     const char *name;
     size_t len;
   } names[] = {
-    { "ADMIN_peers", 0 }, { "Admin_peers", 0 }, { " admin_peers", 0 }, { "admin_peers ", 0 },
-    { "admin_peers\0", 12 }, { "\0admin_peers", 12 }, { "admin\0_peers", 12 }, { "admin_", 0 },
-    { "_admin", 0 }, { "admin", 0 }, { "", 0 }, { "_", 0 }, { "a_", 0 }, { "9_a", 0 }, { "eth-call", 0 },
-    { "eth_call\n", 0 }, { "eth_call\0", 9 }, { "eth.call", 0 }, { "eth_c\xc3\xa4ll", 0 },
-    { "rpc.discover", 0 }, { "eth_call;", 0 },
+    { "ADMIN_peers", 0 },
+    { "Admin_peers", 0 },
+    { " admin_peers", 0 },
+    { "admin_peers ", 0 },
+    { "admin_peers\0", 12 },
+    { "\0admin_peers", 12 },
+    { "admin\0_peers", 12 },
+    { "admin_", 0 },
+    { "_admin", 0 },
+    { "admin", 0 },
+    { "", 0 },
+    { "_", 0 },
+    { "a_", 0 },
+    { "9_a", 0 },
+    { "eth-call", 0 },
+    { "eth_call\n", 0 },
+    { "eth_call\0", 9 },
+    { "eth.call", 0 },
+    { "eth_c\xc3\xa4ll", 0 },
+    { "rpc.discover", 0 },
+    { "eth_call;", 0 },
   };
   struct plugtest *host = host_with("");
   char name[200];
@@ -220,12 +316,13 @@ test_message(void)
   done(host);
 }
 
-/* --- rules ----------------------------------------------------------------------------------------- */
+/* --- rules ------------------------------------------------------------------------------- */
 
 static void
 test_allow(void)
 {
-  struct plugtest *host = host_with("allow = ( \"admin_peers\", \"anvil_*\", \"debug_trace*\" );");
+  struct plugtest *host =
+      host_with("allow = ( \"admin_peers\", \"anvil_*\", \"debug_trace*\" );");
 
   allowed(host, "admin_peers", REMOTE);
   denied(host, "admin_peersX", REMOTE);
@@ -243,8 +340,9 @@ test_allow(void)
 static void
 test_deny(void)
 {
-  struct plugtest *host = host_with("deny = ( \"eth_getLogs\", \"trace_*\", \"admin_addPeer\" );\n"
-                                    "allow = ( \"*\" );");
+  struct plugtest *host =
+      host_with("deny = ( \"eth_getLogs\", \"trace_*\", \"admin_addPeer\" );\n"
+                "allow = ( \"*\" );");
 
   denied(host, "eth_getLogs", LOCAL);
   allowed(host, "eth_getLogsX", LOCAL);
@@ -316,7 +414,7 @@ test_wants(void)
   done(host);
 }
 
-/* --- configuration ----------------------------------------------------------------------------------- */
+/* --- configuration ----------------------------------------------------------------------- */
 
 static void
 test_bad_options(void)
@@ -356,9 +454,11 @@ int
 main(void)
 {
   const char *build = getenv("EGW_BUILD");
-  struct plugtest_spec call = { .method = "debug_traceCall" }, admin = { .method = "admin_peers" };
+  struct plugtest_spec call = { .method = "debug_traceCall" },
+                       admin = { .method = "admin_peers" };
 
-  snprintf(so, sizeof so, "%s/plugins/middleware/methods/methods.so", build == NULL ? "." : build);
+  snprintf(so, sizeof so, "%s/plugins/middleware/methods/methods.so",
+           build == NULL ? "." : build);
   test_defaults();
   test_table();
   test_spellings();

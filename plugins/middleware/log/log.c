@@ -1,64 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* log: the access log, one line a call, to the gateway's log or to a file of its own.
  *
- * Lines are made when a call ends. For a file, each worker gathers them in a chunk that goes to
- * the instance's writer thread when it is full or some time has passed, so that a slow disk
+ * Lines are made when a call ends. For a file, each worker gathers them in a chunk that goes
+ * to the instance's writer thread when it is full or some time has passed, so that a slow disk
  * holds nobody; when too much is waiting, lines are lost and counted. What clients sent is
  * escaped: a call is always one line. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 #include <ethrpc-gw/middleware.h>
 #include <ethrpc-gw/version.h>
+#include "log-sink.h"
 
-#define CHUNK_SIZE 65536u
 #define LINE_ROOM 4096u           /* no line is longer */
-#define WAITING_MAX 256u          /* chunks that wait for the writer */
 #define FLUSH_MS 200u
-#define STUCK_MS 2000             /* at the end: how long a full pipe is waited for */
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum only { ONLY_ALL, ONLY_ERRORS, ONLY_SLOW };
 enum metric { METRIC_LINES, METRIC_LOST };
 enum ending { ENDED_CANCELLED, ENDED_RESULT, ENDED_ERROR, ENDED_FAULT };
-
-struct chunk {
-  struct chunk *next;
-  size_t len;
-  unsigned lines;
-  char bytes[CHUNK_SIZE];
-};
-
-/* The file and its writer, shared by the workers. */
-struct sink {
-  const char *path;
-  pthread_mutex_t lock;
-  pthread_cond_t more;
-  pthread_t thread;
-  unsigned users;                 /* workers; the thread runs while there are any */
-  bool stopping;
-  struct chunk *first, **end;
-  unsigned waiting;
-  atomic_uint_fast64_t lost;      /* lines not yet counted as lost */
-  /* the writer's: */
-  int fd;
-  dev_t dev;
-  ino_t ino;
-  bool torn;                      /* the last line in the file is not whole */
-  bool failing;                   /* already said so */
-  int stuck_ms;                   /* at the end: how long nothing could be written */
-};
 
 struct access_log {
   const char *file;
@@ -83,233 +46,7 @@ struct log_call {
   char why[64];
 };
 
-/* --- the writer ------------------------------------------------------------------------------ */
-
-static int
-sink_open(struct sink *sink)
-{
-  struct stat st;
-  int fd = open(sink->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
-
-  if (fd < 0 || fstat(fd, &st) < 0) {
-    int saved = errno;
-
-    if (fd >= 0)
-      (void)close(fd);
-    errno = saved;
-    return -1;
-  }
-  if (sink->fd >= 0)
-    (void)close(sink->fd);
-  sink->fd = fd;
-  sink->dev = st.st_dev;
-  sink->ino = st.st_ino;
-  sink->torn = false;
-  return 0;
-}
-
-/* The file may have been moved away (log rotation). */
-static void
-sink_follow(struct sink *sink)
-{
-  struct stat st;
-
-  if (stat(sink->path, &st) == 0 && st.st_dev == sink->dev && st.st_ino == sink->ino)
-    return;
-  if (sink_open(sink) < 0 && !sink->failing) {
-    egw_log(EGW_WARN, "access", "can't reopen the access log: %s", strerror(errno));
-    sink->failing = true;
-  }
-}
-
-static bool
-sink_stopping(struct sink *sink)
-{
-  bool stopping;
-
-  (void)pthread_mutex_lock(&sink->lock);
-  stopping = sink->stopping;
-  (void)pthread_mutex_unlock(&sink->lock);
-  return stopping;
-}
-
-/* A pipe may be full: waits, but not for ever once the gateway stops. */
-static int
-write_some(struct sink *sink, const char *bytes, size_t len, size_t *done)
-{
-  while (*done < len) {
-    ssize_t n = write(sink->fd, bytes + *done, len - *done);
-    struct pollfd p = { .fd = sink->fd, .events = POLLOUT };
-
-    if (n > 0) {
-      *done += (size_t)n;
-      sink->stuck_ms = 0;
-    } else if (n < 0 && errno == EAGAIN) {
-      if (sink_stopping(sink) && (sink->stuck_ms += 100) > STUCK_MS)
-        return -1;
-      (void)poll(&p, 1, 100);
-    } else if (n < 0 && errno != EINTR) {
-      return -1;
-    }
-  }
-  return 0;
-}
-
-static void
-sink_write(struct sink *sink, const struct chunk *chunk)
-{
-  size_t done = 0, one = 0;
-
-  sink_follow(sink);
-  if (sink->torn && write_some(sink, "\n", 1, &one) == 0)
-    sink->torn = false;
-  if (!sink->torn && write_some(sink, chunk->bytes, chunk->len, &done) == 0) {
-    sink->failing = false;
-    return;
-  }
-  if (!sink->failing)
-    egw_log(EGW_WARN, "access", "can't write to the access log: %s", strerror(errno));
-  sink->failing = true;
-  sink->torn = sink->torn || (done > 0 && chunk->bytes[done - 1] != '\n');
-  for (size_t i = 0; i < done; i++)
-    one += chunk->bytes[i] == '\n';
-  atomic_fetch_add(&sink->lost, chunk->lines > one ? chunk->lines - one : 0);
-}
-
-static void *
-sink_thread(void *arg)
-{
-  struct sink *sink = arg;
-
-  (void)pthread_mutex_lock(&sink->lock);
-  for (;;) {
-    struct chunk *chunk = sink->first;
-
-    if (chunk == NULL && sink->stopping)
-      break;
-    if (chunk == NULL) {
-      (void)pthread_cond_wait(&sink->more, &sink->lock);
-      continue;
-    }
-    sink->first = chunk->next;
-    if (sink->first == NULL)
-      sink->end = &sink->first;
-    sink->waiting--;
-    (void)pthread_mutex_unlock(&sink->lock);
-    sink_write(sink, chunk);
-    free(chunk);
-    (void)pthread_mutex_lock(&sink->lock);
-  }
-  (void)pthread_mutex_unlock(&sink->lock);
-  return NULL;
-}
-
-/* Hands a chunk over (taken), or loses it when too much is waiting. */
-static void
-sink_put(struct sink *sink, struct chunk *chunk)
-{
-  (void)pthread_mutex_lock(&sink->lock);
-  if (sink->waiting < WAITING_MAX) {
-    chunk->next = NULL;
-    *sink->end = chunk;
-    sink->end = &chunk->next;
-    sink->waiting++;
-    (void)pthread_cond_signal(&sink->more);
-    chunk = NULL;
-  }
-  (void)pthread_mutex_unlock(&sink->lock);
-  if (chunk != NULL)
-    atomic_fetch_add(&sink->lost, chunk->lines);
-  free(chunk);
-}
-
-/* Signals are for other threads. 0 or an error number. */
-static int
-sink_start(struct sink *sink)
-{
-  sigset_t all, old;
-  int error;
-
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-  error = pthread_create(&sink->thread, NULL, sink_thread, sink);
-  (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-  return error;
-}
-
-/* The first worker opens the file and starts the writer. 0 or -1. */
-static int
-sink_join(struct sink *sink)
-{
-  int r = 0;
-
-  (void)pthread_mutex_lock(&sink->lock);
-  if (sink->users == 0) {
-    sink->stopping = false;
-    r = sink_open(sink);
-    if (r < 0)
-      egw_log(EGW_ERROR, "access", "can't open the access log %s: %s", sink->path, strerror(errno));
-    else if ((r = -sink_start(sink)) < 0)
-      egw_log(EGW_ERROR, "access", "can't start the writer of the access log: %s", strerror(-r));
-  }
-  if (r == 0)
-    sink->users++;
-  (void)pthread_mutex_unlock(&sink->lock);
-  return r == 0 ? 0 : -1;
-}
-
-/* The last worker waits until the writer has written what it was given. */
-static void
-sink_leave(struct sink *sink)
-{
-  bool last;
-
-  (void)pthread_mutex_lock(&sink->lock);
-  last = --sink->users == 0;
-  if (last) {
-    sink->stopping = true;
-    (void)pthread_cond_signal(&sink->more);
-  }
-  (void)pthread_mutex_unlock(&sink->lock);
-  if (last)
-    (void)pthread_join(sink->thread, NULL);
-}
-
-static struct sink *
-sink_new(const char *path)
-{
-  struct sink *sink = calloc(1, sizeof *sink);
-
-  if (sink == NULL)
-    return NULL;
-  sink->path = path;
-  sink->fd = -1;
-  sink->end = &sink->first;
-  if (pthread_mutex_init(&sink->lock, NULL) != 0) {
-    free(sink);
-    return NULL;
-  }
-  if (pthread_cond_init(&sink->more, NULL) != 0) {
-    (void)pthread_mutex_destroy(&sink->lock);
-    free(sink);
-    return NULL;
-  }
-  return sink;
-}
-
-static void
-sink_free(struct sink *sink)
-{
-  if (sink == NULL)
-    return;
-  if (sink->fd >= 0)
-    (void)close(sink->fd);
-  (void)pthread_cond_destroy(&sink->more);
-  (void)pthread_mutex_destroy(&sink->lock);
-  free(sink);
-}
-
-/* --- a worker's chunk -------------------------------------------------------------------------- */
+/* --- a worker's chunk -------------------------------------------------------------------- */
 
 static void
 worker_flush(struct log_worker *w)
@@ -347,7 +84,7 @@ worker_put(struct log_worker *w, const char *line, size_t len)
   return 1;
 }
 
-/* --- lines --------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------- */
 
 struct line {
   bool json;
@@ -494,7 +231,7 @@ make_line(struct line *l, const struct egw_call *call, const struct log_call *c,
   put_number(l, "session", (int64_t)client.session);
 }
 
-/* --- callbacks ------------------------------------------------------------------------------------ */
+/* --- callbacks --------------------------------------------------------------------------- */
 
 static enum egw_verdict
 log_request(const struct egw_at *at, struct egw_call *call)
@@ -516,7 +253,9 @@ log_reply(const struct egw_at *at, struct egw_call *call, const struct egw_reply
   struct log_call *c = at->state;
 
   (void)call;
-  c->ending = reply->outcome != EGW_OK ? ENDED_FAULT : reply->is_error ? ENDED_ERROR : ENDED_RESULT;
+  c->ending = reply->outcome != EGW_OK ? ENDED_FAULT
+              : reply->is_error        ? ENDED_ERROR
+                                       : ENDED_RESULT;
   c->code = reply->code;
   c->bytes = reply->body.len;
   c->partial = reply->partial;
@@ -557,8 +296,7 @@ log_finish(const struct egw_at *at, struct egw_call *call)
   put(&l, l.json ? "}\n" : "\n");
   if (worker_put(w, l.text, l.len) == 0)
     lost = 1;
-  if (atomic_load_explicit(&self->sink->lost, memory_order_relaxed) > 0)
-    lost += atomic_exchange(&self->sink->lost, 0);
+  lost += sink_lost(self->sink);
   if (lost > 0)
     egw_count(at, METRIC_LOST, (int64_t)lost);
 }
@@ -624,20 +362,33 @@ log_unconfigure(void *mine)
   self->sink = NULL;
 }
 
-/* --- the descriptor --------------------------------------------------------------------------------- */
+/* --- the descriptor ---------------------------------------------------------------------- */
 
 static const char *const format_words[] = { "text", "json", NULL };
 static const char *const only_words[] = { "all", "errors", "slow", NULL };
 
 static const struct egw_option options[] = {
-  { .name = "file", .type = EGW_OPT_STRING, .offset = offsetof(struct access_log, file),
+  { .name = "file",
+    .type = EGW_OPT_STRING,
+    .offset = offsetof(struct access_log, file),
     .help = "File the lines are appended to; default: the gateway's log" },
-  { .name = "format", .type = EGW_OPT_ENUM, .offset = offsetof(struct access_log, format),
-    .fallback = "text", .choices = format_words, .help = "Form of a line in the file" },
-  { .name = "only", .type = EGW_OPT_ENUM, .offset = offsetof(struct access_log, only),
-    .fallback = "all", .choices = only_words, .help = "Which calls are logged" },
-  { .name = "slow", .type = EGW_OPT_DURATION, .offset = offsetof(struct access_log, slow),
-    .fallback = "0", .help = "Calls that took so long are logged whatever only says; 0: none" },
+  { .name = "format",
+    .type = EGW_OPT_ENUM,
+    .offset = offsetof(struct access_log, format),
+    .fallback = "text",
+    .choices = format_words,
+    .help = "Form of a line in the file" },
+  { .name = "only",
+    .type = EGW_OPT_ENUM,
+    .offset = offsetof(struct access_log, only),
+    .fallback = "all",
+    .choices = only_words,
+    .help = "Which calls are logged" },
+  { .name = "slow",
+    .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct access_log, slow),
+    .fallback = "0",
+    .help = "Calls that took so long are logged whatever only says; 0: none" },
   EGW_OPTION_END
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* methods: which methods clients may call. The gate keeper of a chain: what it denies is answered
- * with -32601 and never reaches a node.
+/* methods: which methods clients may call. The gate keeper of a chain: what it denies is
+ * answered with -32601 and never reaches a node.
  *
- * A method is judged by the rules of the client's listener, then by the instance's own, then by
- * the default policy below; the first that names it decides. Methods that nobody is denied are
- * not seen at all (wants), so that the usual call does not pay for the rules. */
+ * A method is judged by the rules of the client's listener, then by the instance's own, then
+ * by the default policy below; the first that names it decides. Methods that nobody is denied
+ * are not seen at all (wants), so that the usual call does not pay for the rules. */
 #include <stdlib.h>
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
@@ -30,7 +30,7 @@ struct methods {
 
 enum metric { METRIC_DENIED };
 
-/* --- the default policy ------------------------------------------------------------------- */
+/* --- the default policy ------------------------------------------------------------------ */
 
 enum access { ACCESS_DENY, ACCESS_LOCAL, ACCESS_ALLOW };
 
@@ -175,7 +175,7 @@ default_access(struct egw_slice name, const struct egw_method_info *info)
   return info == NULL && looks_like_control(name) ? ACCESS_DENY : ACCESS_ALLOW;
 }
 
-/* --- rules ---------------------------------------------------------------------------------- */
+/* --- rules ------------------------------------------------------------------------------- */
 
 static bool
 listed(const struct egw_strings *list, struct egw_slice name)
@@ -213,7 +213,7 @@ rules_of(const struct methods *self, const char *listener)
   return NULL;
 }
 
-/* --- callbacks ------------------------------------------------------------------------------- */
+/* --- callbacks --------------------------------------------------------------------------- */
 
 static bool
 methods_wants(const void *mine, const struct egw_method_info *info)
@@ -269,7 +269,7 @@ methods_request(const struct egw_at *at, struct egw_call *call)
   return refuse(call, name);
 }
 
-/* --- configuration ----------------------------------------------------------------------------- */
+/* --- configuration ----------------------------------------------------------------------- */
 
 static const struct egw_option listener_options[] = {
   { .name = "listener", .type = EGW_OPT_STRING, .flags = EGW_OPTION_REQUIRED,
@@ -290,7 +290,8 @@ check_patterns(struct egw_conf *section, const char *key, const struct egw_strin
   for (size_t i = 0; i < list->n; i++) {
     size_t len = strlen(list->v[i]), star = strcspn(list->v[i], "*");
 
-    if (len == 0 || len > NAME_MAX_LEN || star + 1 < len || strpbrk(list->v[i], " \t,;") != NULL)
+    if (len == 0 || len > NAME_MAX_LEN || star + 1 < len ||
+        strpbrk(list->v[i], " \t,;") != NULL)
       r = egw_conf_error(section, key,
                          "\"%s\" is neither a method, nor the beginning of one and a \"*\"",
                          list->v[i]);
@@ -347,16 +348,29 @@ methods_unconfigure(void *mine)
 static const char *const others_words[] = { "safe", "deny", "allow", NULL };
 
 static const struct egw_option options[] = {
-  { .name = "allow", .type = EGW_OPT_LIST, .offset = offsetof(struct methods, allow),
+  { .name = "allow",
+    .type = EGW_OPT_LIST,
+    .offset = offsetof(struct methods, allow),
     .flags = EGW_OPTION_RELOAD,
     .help = "Methods that are allowed whatever the default policy says" },
-  { .name = "deny", .type = EGW_OPT_LIST, .offset = offsetof(struct methods, deny),
-    .flags = EGW_OPTION_RELOAD, .help = "Methods that are denied, even if allow names them" },
-  { .name = "others", .type = EGW_OPT_ENUM, .offset = offsetof(struct methods, others),
-    .fallback = "safe", .choices = others_words, .flags = EGW_OPTION_RELOAD,
-    .help = "What becomes of methods that no rule names: the default policy, or one word for all" },
-  { .name = "listeners", .type = EGW_OPT_SECTION, .flags = EGW_OPTION_RELOAD,
-    .help = "Rules of single listeners: ( { listener = NAME; allow = (...); deny = (...); } )" },
+  { .name = "deny",
+    .type = EGW_OPT_LIST,
+    .offset = offsetof(struct methods, deny),
+    .flags = EGW_OPTION_RELOAD,
+    .help = "Methods that are denied, even if allow names them" },
+  { .name = "others",
+    .type = EGW_OPT_ENUM,
+    .offset = offsetof(struct methods, others),
+    .fallback = "safe",
+    .choices = others_words,
+    .flags = EGW_OPTION_RELOAD,
+    .help = "What becomes of methods that no rule names: the default policy, or one word for "
+            "all" },
+  { .name = "listeners",
+    .type = EGW_OPT_SECTION,
+    .flags = EGW_OPTION_RELOAD,
+    .help =
+        "Rules of single listeners: ( { listener = NAME; allow = (...); deny = (...); } )" },
   EGW_OPTION_END
 };
 
