@@ -9,6 +9,7 @@ script_tests += \
 	t/lifecycle.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
+	t/mw-coalesce.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \
 	t/wire-c-params.t \
@@ -41,6 +42,7 @@ EXTRA_DIST += \
 	t/lib/gateway.py \
 	t/lib/rawjson.py \
 	t/lib/tap.py \
+	t/lib/tsan.supp \
 	t/lib/wire.py \
 	t/lib/wsframe.py \
 	$(NULL)

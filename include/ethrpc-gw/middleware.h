@@ -190,6 +190,12 @@ enum egw_verdict egw_refuse(struct egw_call *call, int code, const char *message
 /* Sets an error object (taken, raw JSON) as the reply, verbatim. Returns EGW_DONE. */
 enum egw_verdict egw_answer_error(struct egw_call *call, struct egw_buf *error);
 
+/* Sets `part` of `buf` (taken), a raw JSON value, as the reply: a result, or an error object if
+ * `is_error`. For replies that came from elsewhere (another call, a cache): nothing is copied.
+ * Returns EGW_DONE. */
+enum egw_verdict egw_answer_part(struct egw_call *call, struct egw_buf *buf, struct egw_slice part,
+                                 bool is_error);
+
 /* Takes up a call this stage holds: as if the callback that said EGW_WAIT had returned
  * `verdict` (not EGW_WAIT). The step is taken later, never from within this call. */
 void egw_resume(struct egw_call *call, enum egw_verdict verdict);

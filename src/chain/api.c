@@ -94,25 +94,37 @@ egw_refuse(struct egw_call *call, int code, const char *message)
   return EGW_DONE;
 }
 
+static int64_t
+error_code(struct egw_slice error)
+{
+  struct egw_slice text = egw_json_member(error, "code");
+  bool negative = text.len > 1 && text.ptr[0] == '-';
+  uint64_t n;
+
+  if (negative) {
+    text.ptr++;
+    text.len--;
+  }
+  if (egw_json_u64(text, &n) < 0 || n > INT64_MAX)
+    return 0;
+  return negative ? -(int64_t)n : (int64_t)n;
+}
+
+enum egw_verdict
+egw_answer_part(struct egw_call *call, struct egw_buf *buf, struct egw_slice part, bool is_error)
+{
+  if (is_error)
+    call_set_error(call, buf, part, error_code(part), egw_json_member(part, "message"),
+                   egw_json_member(part, "data"));
+  else
+    call_set_result(call, buf, part);
+  return EGW_DONE;
+}
+
 enum egw_verdict
 egw_answer_error(struct egw_call *call, struct egw_buf *error)
 {
-  struct egw_slice text = egw_buf_slice(error);
-  struct egw_slice code_text = egw_json_member(text, "code");
-  uint64_t n = 0;
-  int64_t code = 0;
-
-  if (code_text.len > 1 && code_text.ptr[0] == '-') {
-    struct egw_slice digits = { code_text.ptr + 1, code_text.len - 1 };
-
-    if (egw_json_u64(digits, &n) == 0 && n <= INT64_MAX)
-      code = -(int64_t)n;
-  } else if (egw_json_u64(code_text, &n) == 0 && n <= INT64_MAX) {
-    code = (int64_t)n;
-  }
-  call_set_error(call, error, text, code, egw_json_member(text, "message"),
-                 egw_json_member(text, "data"));
-  return EGW_DONE;
+  return egw_answer_part(call, error, egw_buf_slice(error), true);
 }
 
 uint64_t

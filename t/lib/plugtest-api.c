@@ -103,7 +103,7 @@ egw_alloc(struct egw_call *call, size_t size)
   return piece->bytes;
 }
 
-/* --- answers ------------------------------------------------------------------------------- */
+/* --- answers ----------------------------------------------------------------------------- */
 
 static void
 set_reply(struct egw_call *call, struct egw_buf *buf)
@@ -147,6 +147,18 @@ egw_answer_error(struct egw_call *call, struct egw_buf *error)
 }
 
 enum egw_verdict
+egw_answer_part(struct egw_call *call, struct egw_buf *buf, struct egw_slice part,
+                bool is_error)
+{
+  struct egw_buf *copy = egw_buf_copy(part);
+
+  egw_buf_unref(buf);
+  if (copy == NULL) /* the script made an allocation fail: as the core does without memory */
+    return egw_refuse(call, -32603, "Internal error");
+  return is_error ? egw_answer_error(call, copy) : egw_answer(call, copy);
+}
+
+enum egw_verdict
 egw_refuse(struct egw_call *call, int code, const char *message)
 {
   struct egw_slice text = { message, strlen(message) };
@@ -155,8 +167,8 @@ egw_refuse(struct egw_call *call, int code, const char *message)
 
   if (strpbrk(message, "{}") != NULL)
     plugtest_fault(call->host, "braces in the message of egw_refuse()");
-  if (egw_buf_printf(buf, "{\"code\":%d,\"message\":", code) < 0 || egw_json_quote(buf, text) < 0 ||
-      egw_buf_append(buf, "}", 1) < 0)
+  if (egw_buf_printf(buf, "{\"code\":%d,\"message\":", code) < 0 ||
+      egw_json_quote(buf, text) < 0 || egw_buf_append(buf, "}", 1) < 0)
     abort();
   plugtest_resume(was);
   return egw_answer_error(call, buf);
@@ -178,7 +190,7 @@ egw_resume(struct egw_call *call, enum egw_verdict verdict)
   plugtest_enqueue(call, STEP_VERDICT);
 }
 
-/* --- tickets, timers, sub-calls, metrics ------------------------------------------------------- */
+/* --- tickets, timers, sub-calls, metrics ------------------------------------------------- */
 
 uint64_t
 egw_ticket(const struct egw_call *call)
