@@ -47,11 +47,13 @@ join_answer(struct egw_call *call, const struct join *join)
 static void
 join_fail(struct egw_call *call, struct join *join, const struct egw_reply *reply)
 {
-  struct egw_buf *error = reply->is_error ? egw_buf_copy(reply->body) : NULL;
+  struct egw_buf *error = NULL;
 
   if (join->failed)
-    return;
+    return; /* the other one failed first */
   join->failed = true;
+  if (reply->outcome == EGW_OK && reply->is_error && !reply->partial)
+    error = egw_buf_copy(reply->body);
   if (error != NULL)
     egw_answer_error(call, error); /* the node's own error, verbatim; takes it */
   else

@@ -66,15 +66,15 @@ struct pool_options {
 #define POOL_OPTIONS(instance, member)                                                      \
   { .name = "connections", .type = EGW_OPT_INT,                                             \
     .offset = offsetof(struct instance, member.connections), .fallback = "2",               \
-    .help = "connections of each worker; more are opened while all are held by slow readers", \
+    .help = "Connections of each worker; more are opened while all are held by slow readers", \
     .min = 1, .max = 64 },                                                                  \
   { .name = "reconnect_min", .type = EGW_OPT_DURATION,                                      \
     .offset = offsetof(struct instance, member.reconnect_min), .fallback = "100ms",         \
-    .help = "delay before the first attempt to connect again; doubles with each failure",   \
+    .help = "Delay before the first attempt to connect again; doubles with each failure",   \
     .min = 1, .max = 3600000 },                                                             \
   { .name = "reconnect_max", .type = EGW_OPT_DURATION,                                      \
     .offset = offsetof(struct instance, member.reconnect_max), .fallback = "5s",            \
-    .help = "the longest delay between attempts to connect", .min = 1, .max = 3600000 }
+    .help = "The longest delay between attempts to connect", .min = 1, .max = 3600000 }
 
 /* The link's state, or its first member. */
 struct pool {

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
+#include <ethrpc-gw/version.h>
 #include "../common/pool.h"
 
 #define IPC_READ 65536u  /* bytes of one read */
@@ -373,7 +374,7 @@ ipc_more(struct egw_link *link, struct egw_xchg *xchg, struct egw_conn *conn)
 
 static const struct egw_transport ipc = {
   .plugin = { EGW_HEAD(struct egw_transport, EGW_TYPE_TRANSPORT),
-              .name = "ipc", .version = "1.0",
+              .name = "ipc", .version = EGW_VERSION,
               .summary = "JSON-RPC over a unix socket",
               .options = options, .instance_size = sizeof (struct ipc),
               .worker_size = sizeof (struct ipc_worker) },

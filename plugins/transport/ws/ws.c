@@ -2,6 +2,7 @@
 /* Transport ws: JSON-RPC over WebSocket, one text message a request, by libwebsockets. */
 #include <stdlib.h>
 #include <string.h>
+#include <ethrpc-gw/version.h>
 #include "ws.h"
 
 static const struct egw_option options[] = {
@@ -163,7 +164,7 @@ ws_more(struct egw_link *link, struct egw_xchg *xchg, struct egw_conn *conn)
 
 static const struct egw_transport ws = {
   .plugin = { EGW_HEAD(struct egw_transport, EGW_TYPE_TRANSPORT),
-              .name = "ws", .version = "1.0",
+              .name = "ws", .version = EGW_VERSION,
               .summary = "JSON-RPC over WebSocket",
               .options = options, .instance_size = sizeof (struct ws),
               .worker_size = sizeof (struct ws_mine), .configure = ws_configure,
