@@ -29,6 +29,7 @@ script_tests += \
 	t/interop-ethers.t \
 	t/interop-fork.t \
 	t/interop-go.t \
+	t/interop-restart.t \
 	t/interop-viem.t \
 	t/interop-web3js.t \
 	t/interop-web3py.t \

@@ -129,9 +129,10 @@ class Anvil(Node):
 
     name = "anvil"
 
-    def __init__(self, *options):
+    def __init__(self, *options, port=0, path=None):
         Node.__init__(self)
-        self.launch([program("anvil"), "--port", "0", "--timestamp", "1700000000",
+        self.path = path or self.path
+        self.launch([program("anvil"), "--port", str(port), "--timestamp", "1700000000",
                      "--ipc", self.path, "--threads", "2", *options])
         try:
             port = int(self.until(r"Listening on 127\.0\.0\.1:([0-9]+)").group(1))
