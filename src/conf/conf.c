@@ -94,9 +94,7 @@ parse_text(struct conf_file *file, const char *text)
     return true;
   what = config_error_text(&file->tree);
   if (what != NULL && strcmp(what, "syntax error") == 0)
-    what =
-        "syntax error here or just before (options end with ';', the last element of a list "
-        "has no comma behind it)";
+    what = "syntax error here or just before (each setting ends with ';')";
   conf_message(file, false, config_error_line(&file->tree), "%s",
                what == NULL ? "can't be parsed" : what);
   return false;

@@ -10,6 +10,7 @@
 struct text {
   struct conf_file *file;
   char *at, *end;
+  char *last;       /* the last character seen but blanks and comments; NULL: none */
   int line;
   int depth;
   bool good;
@@ -56,6 +57,7 @@ skip_comment(struct text *t)
 static void
 skip_string(struct text *t)
 {
+  t->last = t->at;
   for (t->at++; t->at < t->end && *t->at != '"'; t->at++) {
     if (*t->at == '\n') {
       text_error(t, t->line, "a text does not end in its line: a \" is missing");
@@ -123,6 +125,7 @@ take_word(struct text *t)
   char *word = t->at;
   bool minus = *word == '-';
 
+  t->last = t->at;
   if (*word == '-' || *word == '+')
     t->at++;
   word = t->at;
@@ -134,12 +137,28 @@ take_word(struct text *t)
     check_number(t, word, (size_t)(t->at - word), minus);
 }
 
+/* A comma behind the last element is fine with later versions of libconfig only: it goes. So
+ * they also take one without an element before it, which is a mistake. */
+static void
+note_comma(struct text *t)
+{
+  char c = *t->at, last = t->last == NULL ? '\0' : *t->last;
+
+  if (c == ',' && (last == ',' || last == '(' || last == '['))
+    text_error(t, t->line, "a comma without anything before it");
+  if ((c == ')' || c == ']') && last == ',')
+    *t->last = ' ';
+  if (c != '\0' && strchr(" \t\r\n\f", c) == NULL)
+    t->last = t->at;
+}
+
 /* false: stop here. */
 static bool
 take_sign(struct text *t)
 {
   char c = *t->at;
 
+  note_comma(t);
   t->at++;
   if (c == '\n') {
     t->line++;

@@ -18,7 +18,10 @@ static const struct wrong wrongs[] = {
   /* the text */
   { "nothing", "", " no upstream is given" },
   { "a syntax error", UP "\n\nworkers = ;\n", "3: syntax error" },
-  { "a comma too many", "upstreams = (\n { url = \"http://h\"; },\n);\n", "3: syntax error" },
+  { "commas without elements", "upstreams = ( ,\n );\n",
+    "1: a comma without anything before" },
+  { "two commas", "upstreams = ( { url = \"http://h\"; }, # a\n , );\n",
+    "2: a comma without anything before" },
   { "the same key twice", UP "\nworkers = 1;\nworkers = 2;", "3: duplicate setting name" },
   { "an open string", UP "\nmemory = \"1MiB;\ndrain_timeout = \"5s\";",
     "2: a text does not end in its line" },
@@ -391,6 +394,23 @@ test_integers(void)
   conf_free(conf);
 }
 
+/* A comma behind the last element, which libconfig 1.5 itself refuses. */
+static void
+test_commas(void)
+{
+  struct conf *conf = kit_load("upstreams = ( { url = \"http://h\"; }, { url = \"http://i\"; "
+                               "}, # a comment, with a comma,\n"
+                               " /* , ) */ );\nlisten = ( { port = 1; hosts = ( \"a,\", \"b\" "
+                               ", ); origins = [ \"null\",\n ]; }, );"
+                               "middleware = ( { use = \"methods\"; deny = ( ); } );");
+
+  no_messages(conf, kit_path("x.conf"));
+  ok(conf->networks[0].upstream_count == 2 && conf->listeners[0].hosts.n == 2 &&
+         strcmp(conf->listeners[0].hosts.v[0], "a,") == 0 && conf->listeners[0].origins.n == 1,
+     "commas behind the last element");
+  conf_free(conf);
+}
+
 /* --- secrets ----------------------------------------------------------------------------- */
 
 static bool
@@ -584,6 +604,7 @@ main(void)
   test_limits();
   test_networks();
   test_integers();
+  test_commas();
   test_secrets();
   test_secret_files();
   test_files();

@@ -133,21 +133,34 @@ static const char *const bads[][2] = {
   { "ht_tp://h", "no scheme" },
 };
 
+/* For the name of a test: without control characters. */
+static const char *
+shown(const char *text)
+{
+  static char out[200];
+  size_t i;
+
+  for (i = 0; text[i] != '\0' && i < sizeof out - 1; i++)
+    out[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+  out[i] = '\0';
+  return out;
+}
+
 static void
 test_bad(const char *text, const char *part)
 {
   struct egw_url url;
   const char *why = url_parse(text, &url);
 
-  if (!ok(why != NULL, "'%s' is refused", text)) {
+  if (!ok(why != NULL, "'%s' is refused", shown(text))) {
     url_free(&url);
     return;
   }
-  ok(strstr(why, part) != NULL, "'%s': the reason has '%s'", text, part);
+  ok(strstr(why, part) != NULL, "'%s': the reason has '%s'", shown(text), part);
   if (strstr(why, part) == NULL)
     printf("#   it is: %s\n", why);
   ok(url.scheme == NULL && url.host == NULL && url.path == NULL, "'%s': nothing is left",
-     text);
+     shown(text));
 }
 
 static void
@@ -181,6 +194,38 @@ test_long(void)
   free(text);
 }
 
+/* Pieces of URLs put together at random: whatever is taken has whole parts. */
+static void
+test_random(void)
+{
+  static const char *const pieces[] = {
+    "http", "ipc", "wss",       "x-y",       ":",    "//",    "/",   "@",   "[",
+    "]",    "::1", "127.0.0.1", "h.example", "8545", "65536", "%41", "%00", "%",
+    "?",    "#",   "a b",       "\x01",      "\xff", "-",     "..",  "***"
+  };
+  unsigned seed = 7, good = 0, wrong = 0;
+
+  for (unsigned i = 0; i < 300000; i++) {
+    char text[200] = "";
+    struct egw_url url;
+
+    for (unsigned n = 1 + i % 9; n > 0; n--) {
+      seed = seed * 1103515245u + 12345u;
+      strcat(text, pieces[(seed >> 16) % (sizeof pieces / sizeof pieces[0])]);
+    }
+    if (url_parse(text, &url) != NULL) {
+      wrong += url.scheme != NULL || url.path != NULL;
+      continue;
+    }
+    good++;
+    wrong += url.scheme[0] == '\0' || url.path[0] == '\0' ||
+             (url.host[0] != '\0' && url.path[0] != '/') ||
+             strpbrk(url.host, "@/?#% []") != NULL || strpbrk(url.path, "\n\x01") != NULL;
+    url_free(&url);
+  }
+  ok(good > 1000 && wrong == 0, "300,000 random texts, %u of them URLs", good);
+}
+
 int
 main(void)
 {
@@ -190,5 +235,6 @@ main(void)
     test_bad(bads[i][0], bads[i][1]);
   test_quotes_nothing();
   test_long();
+  test_random();
   return done_testing();
 }
