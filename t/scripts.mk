@@ -71,3 +71,15 @@ EXTRA_DIST += \
 	t/lib/interop.py \
 	t/lib/nodes.py \
 	$(NULL)
+
+# The build itself: how it is configured, made, linked, installed, packed.
+script_tests += \
+	t/build-configure.t \
+	t/build-dist.t \
+	t/build-headers.t \
+	t/build-includes.t \
+	t/build-install.t \
+	t/build-service.t \
+	t/build-symbols.t \
+	$(NULL)
+EXTRA_DIST += t/lib/buildtree.py

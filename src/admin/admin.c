@@ -53,6 +53,8 @@ all_have_upstreams(const struct gateway *gateway)
 {
   unsigned i;
 
+  if (!atomic_load_explicit(&gateway->started, memory_order_acquire))
+    return false;
   for (i = 0; i < gateway->worker_count; i++)
     if (!worker_has_upstream(gateway, &gateway->workers[i]))
       return false;

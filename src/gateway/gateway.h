@@ -33,6 +33,7 @@ struct gateway {
   unsigned worker_count;
   struct budget budget;
   atomic_int state;              /* enum gateway_state */
+  atomic_bool started;           /* every worker has its links and stages; stays true */
   uint64_t started_us;
   struct gateway_run *run;       /* while gateway_run() is on the stack */
 };

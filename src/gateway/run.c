@@ -226,6 +226,8 @@ on_changed(uv_async_t *async)
     stop(run);
     return;
   }
+  if (atomic_load(&run->started) == gateway->worker_count)
+    atomic_store_explicit(&gateway->started, true, memory_order_release);
   if (atomic_load(&gateway->state) == GATEWAY_STARTING &&
       atomic_load(&run->started) == gateway->worker_count) {
     atomic_store(&gateway->state, GATEWAY_READY);

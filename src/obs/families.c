@@ -29,6 +29,13 @@ workers_sum(const struct gateway *gateway, size_t offset)
   return sum;
 }
 
+/* Links and stages are made by their workers: nobody else may look before they say so. */
+static bool
+workers_started(const struct gateway *gateway)
+{
+  return atomic_load_explicit(&gateway->started, memory_order_acquire);
+}
+
 /* --- upstreams -------------------------------------------------------------------------- */
 
 int64_t
@@ -37,7 +44,7 @@ link_sum(const struct gateway *gateway, const struct upstream *upstream, size_t 
   int64_t sum = 0;
   unsigned i;
 
-  for (i = 0; i < gateway->worker_count; i++) {
+  for (i = 0; i < gateway->worker_count && workers_started(gateway); i++) {
     struct egw_link *const *links = gateway->workers[i].links;
 
     if (links != NULL && links[upstream->index] != NULL) {
@@ -165,7 +172,7 @@ stage_sum(const struct gateway *gateway, const struct egw_stage *stage, unsigned
   int64_t sum = 0;
   unsigned i;
 
-  for (i = 0; i < gateway->worker_count; i++) {
+  for (i = 0; i < gateway->worker_count && workers_started(gateway); i++) {
     const struct stage_mine *mine = gateway->workers[i].stages;
 
     if (mine != NULL && mine[stage->index].metrics != NULL)

@@ -75,6 +75,8 @@ class Gateway:
         self.ports = {}
         self.env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"),
                         **(env or {}))
+        self.env.setdefault("TSAN_OPTIONS", "suppressions=" + os.path.join(
+            SOURCE, "t", "lib", "tsan.supp"))
         net = {"name": "main", "timeout": "4s", "attempt_timeout": "1500ms"}
         net.update(network or {})
         net["upstreams"] = upstreams

@@ -271,6 +271,7 @@ test_setup(void)
   gateway.workers = workers;
   gateway.worker_count = 2;
   gateway.loader.plugins = &plugin;
+  atomic_store(&gateway.started, true);
 }
 
 static void
