@@ -53,7 +53,7 @@ enum egw_option_type {
   EGW_OPT_INT,      /* int64_t        a whole number */
   EGW_OPT_SIZE,     /* uint64_t       bytes: "64MiB", "10kB", "512" */
   EGW_OPT_DURATION, /* uint64_t       milliseconds: "250ms", "5s", "2m", "1h" */
-  EGW_OPT_RATIO,    /* double         0.2, or "20%" */
+  EGW_OPT_RATIO,    /* double         from 0 to 1: 0.2, or "20%" */
   EGW_OPT_STRING,   /* const char *   text; NULL when no default is given */
   EGW_OPT_SECRET,   /* const char *   text that is never printed; "file:PATH" reads a file */
   EGW_OPT_ENUM,     /* int            index into `choices` */
@@ -80,7 +80,8 @@ struct egw_option {
   const char *name;            /* lower case, words joined by _ */
   enum egw_option_type type;
   size_t offset;               /* of the field in the instance */
-  const char *fallback;        /* default, as text; NULL: zero / NULL / empty */
+  const char *fallback;        /* default, as text (LIST: words joined by commas); NULL: zero /
+                                  NULL / empty */
   const char *help;            /* one line, without a full stop */
   int64_t min, max;            /* INT, SIZE, DURATION: inclusive; both 0: unchecked */
   const char *const *choices;  /* ENUM: NULL-terminated */
