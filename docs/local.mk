@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
 # Manual pages are made from pods: docs/NAME.SECTION.pod, and ethrpc-gw-PLUGIN.pod (section 7)
 # beside each plugin. A fragment adds its pod to dist_man_pods.
-dist_man_pods += docs/ethrpc-gw.8.pod docs/ethrpc-gw.conf.5.pod
-EXTRA_DIST += $(dist_man_pods) docs/errors.md
+dist_man_pods += docs/ethrpc-gw-plugin.3.pod docs/ethrpc-gw.8.pod docs/ethrpc-gw.conf.5.pod
+EXTRA_DIST += $(dist_man_pods) docs/errors.md \
+	docs/internals/ownership.md \
+	docs/internals/path.md \
+	docs/internals/shutdown.md \
+	docs/internals/testing.md \
+	docs/internals/threads.md \
+	$(NULL)
 
 if HAVE_POD2MAN
 all-local: man/.stamp
