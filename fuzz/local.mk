@@ -4,7 +4,7 @@
 #
 #   make fuzz [FUZZ_SECONDS=60]   runs each on its corpus in fuzz/corpus/<target>/
 FUZZ_SECONDS = 60
-fuzz_cflags = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined \
+fuzz_cflags = $(AM_CFLAGS) -U_FORTIFY_SOURCE -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -fno-omit-frame-pointer
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 fuzz_programs =

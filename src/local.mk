@@ -16,7 +16,7 @@ bin_PROGRAMS += ethrpc-gw
 ethrpc_gw_SOURCES = src/main.c
 # The whole library goes in, and its public functions out, since plugins call them.
 ethrpc_gw_LDADD = $(WHOLE_BEGIN) src/libegw.a $(WHOLE_END) $(core_libs)
-ethrpc_gw_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic \
+ethrpc_gw_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--dynamic-list=$(top_srcdir)/src/plugin/ethrpc-gw.syms
 ethrpc_gw_DEPENDENCIES = src/libegw.a src/plugin/ethrpc-gw.syms
 

@@ -4,6 +4,7 @@ src_libegw_a_SOURCES += \
 	src/base/arena.h \
 	src/base/buf.c \
 	src/base/buf.h \
+	src/base/budget.h \
 	src/base/checked.h \
 	src/base/hash.c \
 	src/base/list.h \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
-#include "gateway/gateway.h"
+#include "listen/listen.h"
 #include "listen/session.h"
 #include "push/subscription.h"
 #include "rpc/request.h"
