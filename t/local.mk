@@ -7,7 +7,7 @@ include t/unit/local.mk
 include t/scripts.mk
 
 check_PROGRAMS += $(unit_tests)
-EXTRA_DIST += t/lib/tap.h $(script_tests)
+EXTRA_DIST += t/lib/tap.h t/tsan.supp $(script_tests)
 
 test_jobs = 4
 .PHONY: check-prove
