@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "http-node.h"
 #include "tap.h"
 #include "transport-host.h"
@@ -298,6 +300,94 @@ test_abort(void)
   stop("abort");
 }
 
+/* Whether new sockets can be watched: libuv refuses a descriptor that it believes watched. */
+static bool
+can_watch(void)
+{
+  uv_loop_t *loop = thost_uv(host);
+  uv_poll_t polls[16];
+  int fds[16], bad = 0;
+
+  for (int i = 0; i < 16; i++) {
+    fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bad += uv_poll_init(loop, &polls[i], fds[i]) != 0
+           || uv_poll_start(&polls[i], UV_READABLE, NULL) != 0;
+  }
+  for (int i = 0; i < 16 && bad == 0; i++) {
+    uv_poll_stop(&polls[i]);
+    uv_close((uv_handle_t *)&polls[i], NULL);
+    close(fds[i]);
+  }
+  thost_turn(host, 0);
+  return bad == 0;
+}
+
+static bool
+got_connection(void *arg)
+{
+  return node.accepted >= *(unsigned *)arg;
+}
+
+/* A node that accepts and does not go on with the TLS handshake. */
+static void
+test_abort_handshake(void)
+{
+  struct egw_link *link;
+  char url[64];
+
+  start(NULL);
+  snprintf(url, sizeof url, "https://127.0.0.1:%u/", node.port);
+  link = thost_open(host, url, NULL);
+  for (unsigned i = 1; i <= 3; i++) {
+    struct thost_call call = { .fresh = true };
+
+    submit(link, &call);
+    ok(thost_run(host, got_connection, &i, 5000), "the node accepted");
+    thost_run(host, never, NULL, 20);
+    ok(!call.done, "the handshake is under way");
+    thost_abort(&call);
+    ok(can_watch(), "given up in the handshake: its descriptor is free");
+  }
+  ok(ask(open_path("/ok"), true, false), "the loop works");
+  stop("abort, handshake");
+}
+
+/* A backlog that is full: connecting goes on for ever. */
+static void
+test_abort_connecting(void)
+{
+  struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), full[8];
+  socklen_t len = sizeof in;
+  struct egw_link *link;
+  char url[64];
+
+  if (bind(fd, (struct sockaddr *)&in, len) != 0 || listen(fd, 0) != 0
+      || getsockname(fd, (struct sockaddr *)&in, &len) != 0)
+    abort();
+  for (int i = 0; i < 8; i++) {
+    full[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    connect(full[i], (struct sockaddr *)&in, len);
+  }
+  start(NULL);
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/", (unsigned)ntohs(in.sin_port));
+  link = thost_open(host, url, NULL);
+  for (int i = 0; i < 3; i++) {
+    struct thost_call call = { .fresh = true };
+
+    submit(link, &call);
+    thost_run(host, never, NULL, 20);
+    ok(!call.done, "connecting is under way");
+    thost_abort(&call);
+    ok(can_watch(), "given up while connecting: its descriptor is free");
+  }
+  ok(ask(open_path("/ok"), true, false), "the loop works");
+  for (int i = 0; i < 8; i++)
+    close(full[i]);
+  close(fd);
+  stop("abort, connecting");
+}
+
 static void
 test_abort_names(void)
 {
@@ -456,6 +546,8 @@ main(void)
   test_no_second_sending();
   test_queue();
   test_abort();
+  test_abort_connecting();
+  test_abort_handshake();
   test_abort_names();
   test_pause();
   test_pause_often();

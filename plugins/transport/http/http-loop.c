@@ -8,8 +8,9 @@
  * prepare callback ran.
  *
  * A socket that libcurl loses interest in stays watched: most are wanted again soon, and each
- * change costs a system call. If it has news while idle (the node closed it), watching ends. A
- * descriptor can't be closed behind our back: libcurl closes them by hub_close_socket(). */
+ * change costs a system call. If it has news while idle (the node closed it), watching ends.
+ * This holds for connections that have brought an answer, since libcurl closes those by
+ * hub_close_socket(), never behind our back. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -232,6 +233,17 @@ sock_watch(struct http_sock *s, int events)
   return 0;
 }
 
+/* Whether the connection of this transfer is known to be in libcurl's hands for good. Before it
+ * is (while connecting, TLS included) libcurl 7.88 closes sockets without the close function,
+ * and we hear of it only afterwards: libuv would abort over the closed descriptor. */
+static bool
+has_answered(CURL *easy)
+{
+  long status = 0;
+
+  return curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status != 0;
+}
+
 static int
 want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
@@ -239,14 +251,11 @@ want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
   struct http_sock *s = sock_find(hub, fd);
   int events = 0;
 
-  (void)easy;
   (void)unused;
   if (what == CURL_POLL_REMOVE || what == CURL_POLL_NONE) {
     if (s != NULL)
       s->want = 0;
-    /* A socket that was still connecting is closed by libcurl 7.88 behind our back, without the
-     * close function; libuv would abort when it finds the closed descriptor. */
-    if (s != NULL && (s->watched & UV_WRITABLE) != 0)
+    if (s != NULL && !has_answered(easy))
       sock_drop(s);
     return 0;
   }
@@ -262,18 +271,35 @@ want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
   return sock_watch(s, events);
 }
 
+/* A connecting socket was closed behind our back, and a new one got its number before libcurl
+ * could tell us. It may not tell us at all, since for it the number means the same as before. */
+static void
+sock_renew(struct http_hub *hub, int fd)
+{
+  struct http_sock *s = sock_find(hub, fd);
+  int events;
+
+  if (s == NULL)
+    return;
+  events = s->watched;
+  uv_poll_stop(&s->poll);
+  s->watched = 0;
+  if (s->want == 0 || events == 0 || sock_watch(s, events) != 0)
+    sock_drop(s);
+}
+
 curl_socket_t
 hub_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
   unsigned unacked = UNACKED_MS;
   int fd;
 
-  (void)arg;
   (void)purpose;
   fd = socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
               address->protocol);
   if (fd < 0)
     return CURL_SOCKET_BAD;
+  sock_renew(arg, fd);
   /* Fails on sockets that are not TCP: no harm. */
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof unacked);
   return fd;
