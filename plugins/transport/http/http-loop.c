@@ -233,9 +233,9 @@ sock_watch(struct http_sock *s, int events)
   return 0;
 }
 
-/* Whether the connection of this transfer is known to be in libcurl's hands for good. Before it
- * is (while connecting, TLS included) libcurl 7.88 closes sockets without the close function,
- * and we hear of it only afterwards: libuv would abort over the closed descriptor. */
+/* Whether the transfer's connection is one that libcurl closes by hub_close_socket(). While it
+ * connects, libcurl 7.88 closes its socket without that, and we hear of it only afterwards:
+ * libuv would abort over the closed descriptor. */
 static bool
 has_answered(CURL *easy)
 {
@@ -272,7 +272,7 @@ want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 }
 
 /* A connecting socket was closed behind our back, and a new one got its number before libcurl
- * could tell us. It may not tell us at all, since for it the number means the same as before. */
+ * told us. It may not tell us at all, since for it the number means the same as before. */
 static void
 sock_renew(struct http_hub *hub, int fd)
 {
