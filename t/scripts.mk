@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Whole-program tests, one file a line.
 script_tests += \
+	t/wire-s-faults.t \
 	t/admin-pages.t \
 	t/conf-cli.t \
 	t/docs-options.t \
@@ -20,7 +21,6 @@ script_tests += \
 	t/wire-k-secrets.t \
 	t/wire-l-resources.t \
 	t/wire-m-policy.t \
-	t/wire-s-faults.t \
 	t/wire-stream.t \
 	t/differential-anvil.t \
 	t/differential-geth.t \
