@@ -360,8 +360,11 @@ take_back(struct egw_call *call)
     call->pos = UINT_MAX; /* no stage has seen it */
   } else if (call->phase == CALL_DOWN) {
     call->pos--; /* its next stage has not seen it */
-  } else if (call->reply.partial) {
-    dispatch_cancel(call);
+  } else {
+    if (call->job.fn == on_resumed && !list_empty(&call->job.node))
+      call->pos--; /* its stage has had its say and let go of it */
+    if (call->reply.partial)
+      dispatch_cancel(call);
   }
 }
 

@@ -160,6 +160,30 @@ test_cancel(void)
   core_stop();
 }
 
+/* A stage that resumed a call has let go of it, also if its step was not taken yet. */
+static void
+test_cancel_after_resume(void)
+{
+  core_start(2, 1, EGW_NEED_NONE, false);
+  core.stages[1].on_reply[0] = ACT_WAIT;
+  core_send(CALL);
+  core_result(0, "1");
+  egw_resume(core.stages[1].held, EGW_NEXT);
+  session_gone(&core.session);
+  core_turn();
+  is_trace("r0 r1 p1 P0 f1 f0 ", "its reply() is not called again");
+  core_stop();
+
+  core_start(2, 1, EGW_NEED_NONE, false);
+  core.stages[1].on_request[0] = ACT_WAIT;
+  core_send(CALL);
+  egw_resume(core.stages[1].held, EGW_NEXT);
+  session_gone(&core.session);
+  core_turn();
+  is_trace("r0 r1 P0 f1 f0 ", "nor its cancel()");
+  core_stop();
+}
+
 static void
 test_subcall(void)
 {
@@ -193,6 +217,7 @@ main(void)
   test_wait();
   test_timer();
   test_cancel();
+  test_cancel_after_resume();
   test_subcall();
   return done_testing();
 }
