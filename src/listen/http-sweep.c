@@ -2,7 +2,11 @@
 /* Deadlines of HTTP connections, and clients that have left. libmicrohttpd's own timeout is one of
  * idleness, which a client that drips bytes never meets, and it does not look at a connection
  * whose request is waiting for an answer. So a sweeper looks at those with a request every
- * SWEEP_MS, and at the idle ones when the one that is idle longest is due. */
+ * SWEEP_MS, and at the idle ones when the one that is idle longest is due.
+ *
+ * libmicrohttpd 0.9.75 also overlooks an end that is in the socket together with the bytes it reads
+ * last (its epoll tells of each change once), so that connections that become idle are looked at
+ * once, too; of an end that comes later it hears. */
 #include "listen/http.h"
 
 #include <errno.h>
@@ -71,11 +75,15 @@ look(struct http_conn *conn, uint64_t now)
   case HTTP_HEAD:
     if (limits->head_timeout > 0 && age >= limits->head_timeout)
       time_out(conn);
+    else if (age >= SWEEP_MS && has_left(conn))
+      http_cut(conn);
     break;
   case HTTP_BODY:
     /* A byte a millisecond on top is the least rate that is put up with. */
     if (limits->body_timeout > 0 && age >= limits->body_timeout + conn->body_len)
       time_out(conn);
+    else if (age >= SWEEP_MS && has_left(conn))
+      http_cut(conn);
     break;
   case HTTP_RUNNING:
     if (conn->suspended && age >= SWEEP_MS && has_left(conn))
@@ -118,31 +126,56 @@ idle_due(const struct http_port *port)
   return conn->since + limits_of(conn)->idle_timeout;
 }
 
+/* Moves those that have rested for a while to the idle ones, unless they have ended. */
+static void
+sweep_rested(struct http_port *port, uint64_t now)
+{
+  for (int i = 0; i < SWEEP_MAX && !list_empty(&port->rested); i++) {
+    struct http_conn *conn = container_of(port->rested.next, struct http_conn, node);
+
+    if (conn->since + SWEEP_MS > now)
+      return;
+    list_remove(&conn->node);
+    list_append(&port->idle, &conn->node);
+    if (has_left(conn))
+      end_idle(conn);
+  }
+}
+
 /* Ends those that are due and tells when the next one is. */
 static uint64_t
 sweep_port(struct http_port *port, uint64_t now)
 {
   uint64_t due;
 
+  sweep_rested(port, now);
   while ((due = idle_due(port)) <= now)
     end_idle(container_of(port->idle.next, struct http_conn, node));
-  return due;
+  return list_empty(&port->rested) || due <= now + SWEEP_MS ? due : now + SWEEP_MS;
+}
+
+static void
+end_silent(struct list *conns)
+{
+  struct list *node, *tmp;
+
+  list_for_each_safe(node, tmp, conns) {
+    struct http_conn *conn = container_of(node, struct http_conn, node);
+    char c;
+
+    /* A request that is there already is still served. */
+    if (recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
+      end_idle(conn);
+  }
 }
 
 void
 http_sweep_idle(struct http_server *server)
 {
-  struct list *node, *tmp;
-
-  for (size_t i = 0; i < server->lw->listeners->n; i++)
-    list_for_each_safe(node, tmp, &server->ports[i].idle) {
-      struct http_conn *conn = container_of(node, struct http_conn, node);
-      char c;
-
-      /* A request that is there already is still served. */
-      if (recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
-        end_idle(conn);
-    }
+  for (size_t i = 0; i < server->lw->listeners->n; i++) {
+    end_silent(&server->ports[i].rested);
+    end_silent(&server->ports[i].idle);
+  }
 }
 
 /* --- the timer ------------------------------------------------------------------------ */
@@ -189,11 +222,5 @@ http_sweep_init(struct http_server *server)
 void
 http_sweep_soon(struct http_conn *conn)
 {
-  struct http_server *server = conn->server;
-  uint64_t idle = limits_of(conn)->idle_timeout;
-
-  if (conn->phase != HTTP_IDLE || server->draining)
-    arm(server, conn->since + SWEEP_MS, conn->since);
-  else if (idle > 0)
-    arm(server, conn->since + idle, conn->since);
+  arm(conn->server, conn->since + SWEEP_MS, conn->since);
 }

@@ -93,7 +93,7 @@ make_idle(struct http_conn *conn)
   conn->phase = HTTP_IDLE;
   conn->since = egw_now_ms(conn->server->worker);
   list_remove(&conn->node);
-  list_append(&http_port_of(conn)->idle, &conn->node);
+  list_append(&http_port_of(conn)->rested, &conn->node);
   http_sweep_soon(conn);
 }
 
@@ -353,8 +353,10 @@ http_start(struct listen_worker *lw)
     free(server);
     return -1;
   }
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    list_init(&server->ports[i].rested);
     list_init(&server->ports[i].idle);
+  }
   worker_hook_add(server->worker, &server->hook);
   lw->http = server;
   return poll_daemon(server);

@@ -32,7 +32,7 @@ enum http_task { HTTP_CALL, HTTP_HELLO, HTTP_PREFLIGHT, HTTP_ADMIN };
 struct http_conn {
   struct session session;
   struct http_server *server;
-  struct list node;            /* in server->active, or in an http_port's idle ones */
+  struct list node;            /* in server->active, or in a list of its http_port */
   struct list adopting;        /* in server->adopting until libmicrohttpd announces it */
   struct MHD_Connection *mhd;
   struct peer peer;
@@ -66,7 +66,8 @@ struct http_conn {
 
 /* What is kept for each listener. */
 struct http_port {
-  struct list idle;            /* connections, longest idle first */
+  struct list rested;          /* connections that have just become idle, see http-sweep.c */
+  struct list idle;            /* the others, longest idle first */
 };
 
 struct http_server {

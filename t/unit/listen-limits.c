@@ -299,6 +299,30 @@ test_gone(void)
   is_int(kit_sessions(&kit), 0, "no session is left");
 }
 
+/* The end comes together with the last bytes: a whole request, half a body, half a head of a second
+ * request. */
+static void
+test_gone_at_once(void)
+{
+  const struct timespec pause = { .tv_nsec = 1000000 };
+  uint64_t began;
+
+  for (int i = 0; i < 60; i++) {
+    int fd = fresh();
+
+    kit_post(fd, "", "echo");
+    if (i % 3 == 1)
+      kit_send(fd, HEAD "Content-Length: 10\r\n\r\nhalf");
+    if (i % 3 == 2)
+      kit_send(fd, HEAD "Content");
+    close(fd);
+  }
+  began = now_ms();
+  while (kit_sessions(&kit) > 0 && now_ms() - began < KIT_WAIT)
+    nanosleep(&pause, NULL);
+  ok(now_ms() - began < 2000, "clients that leave with their last word are noticed");
+}
+
 /* --- admin ---------------------------------------------------------------------------- */
 
 static void
@@ -405,6 +429,7 @@ main(void)
   test_connections();
   test_descriptors();
   test_gone();
+  test_gone_at_once();
   test_admin();
   kit.listeners[0].limits.head_timeout = 300;
   test_slow_head();
