@@ -250,7 +250,7 @@ def f8(env, client):
         works(env, client)
         return a.seen("eth_call")
 
-    tap.eventually(used, 8, "it is used again", 0.02)
+    tap.eventually(used, 25, "it is used again", 0.02)
     tap.check(b.seen("eth_call"), "the other served")
 
 
