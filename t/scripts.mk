@@ -8,6 +8,7 @@ script_tests += \
 	t/demo-chain.t \
 	t/kit-selftest.t \
 	t/lifecycle.t \
+	t/mw-ratelimit.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
 	t/mw-coalesce.t \
@@ -43,7 +44,6 @@ EXTRA_DIST += \
 	t/lib/gateway.py \
 	t/lib/rawjson.py \
 	t/lib/tap.py \
-	t/lib/tsan.supp \
 	t/lib/wire.py \
 	t/lib/wsframe.py \
 	$(NULL)

@@ -76,7 +76,7 @@ class Gateway:
         self.env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"),
                         **(env or {}))
         self.env.setdefault("TSAN_OPTIONS", "suppressions=" + os.path.join(
-            SOURCE, "t", "lib", "tsan.supp"))
+            SOURCE, "t", "tsan.supp"))
         net = {"name": "main", "timeout": "4s", "attempt_timeout": "1500ms"}
         net.update(network or {})
         net["upstreams"] = upstreams
