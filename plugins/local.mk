@@ -6,8 +6,10 @@ plugin_cflags = $(AM_CFLAGS) -fPIC
 plugin_ldflags = $(AM_LDFLAGS) -shared -Wl,--version-script=$(top_srcdir)/plugins/plugin.syms
 
 include plugins/middleware/methods/local.mk
+include plugins/middleware/cache/local.mk
 include plugins/middleware/coalesce/local.mk
 include plugins/middleware/log/local.mk
+include plugins/middleware/ratelimit/local.mk
 include plugins/transport/http/local.mk
 include plugins/transport/ws/local.mk
 include plugins/transport/ipc/local.mk

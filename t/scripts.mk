@@ -11,6 +11,7 @@ script_tests += \
 	t/mw-ratelimit.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
+	t/mw-cache.t \
 	t/mw-coalesce.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \

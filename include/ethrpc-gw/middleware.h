@@ -218,6 +218,7 @@ struct egw_subcall {
   struct egw_slice method; /* plain text */
   struct egw_slice params; /* raw JSON array or object */
   uint32_t timeout_ms;     /* 0: the parent's deadline, or the network's default */
+  bool below;              /* without a parent: starts below this stage, not at the top */
 };
 int egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_subcall *what,
                 egw_sub_fn *done, void *arg);

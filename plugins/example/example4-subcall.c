@@ -95,7 +95,7 @@ static int
 join_start(const struct egw_at *at, struct egw_call *call, struct egw_slice block)
 {
   struct join *join = at->state;
-  struct egw_subcall what = { { "eth_getBlockByNumber", 20 }, { NULL, 0 }, 0 };
+  struct egw_subcall what = { .method = EGW_LIT("eth_getBlockByNumber") };
   struct egw_buf *params = egw_buf_new(block.len + 16);
   int rc = -1;
 

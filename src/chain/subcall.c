@@ -101,7 +101,7 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
   } else if (what->timeout_ms != 0) {
     limit_time(call, what->timeout_ms);
   }
-  chain_start_at(call, parent == NULL ? 0 : position_below(call->chain, at->stage));
+  chain_start_at(call, parent == NULL && !what->below ? 0 : position_below(call->chain, at->stage));
   return 0;
 }
 

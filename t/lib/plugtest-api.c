@@ -242,7 +242,7 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
   free(params);
   plugtest_resume(was);
   call->parent = parent;
-  call->from_top = parent == NULL;
+  call->from_top = parent == NULL && !what->below;
   call->done = done;
   call->arg = arg;
   if (parent != NULL && call->deadline > parent->deadline)

@@ -270,7 +270,7 @@ begin(struct egw_call *call)
 
   call->skipped = (m->kinds & call->kind) == 0 ||
                   (m->wants != NULL && !m->wants(call->host->self, info));
-  if (call->skipped || (call->parent != NULL && !call->from_top))
+  if (call->skipped || (call->done != NULL && !call->from_top))
     plugtest_go_below(call);
   else
     plugtest_take(call, run_request(call), false);

@@ -141,11 +141,17 @@ t_unit_transport_ipc_t_SOURCES = t/unit/transport-ipc.c $(test_node) $(transport
 t_unit_transport_ipc_t_CFLAGS = $(transport_host_cflags)
 t_unit_transport_ipc_t_LDFLAGS = $(transport_host_ldflags)
 t_unit_transport_ipc_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
-unit_tests += t/unit/transport-ws.t
-t_unit_transport_ws_t_SOURCES = t/unit/transport-ws.c $(test_node) $(transport_host)
+unit_tests += t/unit/transport-ws.t t/unit/transport-ws-connect.t
+t_unit_transport_ws_t_SOURCES = t/unit/transport-ws.c t/unit/transport-ws-kit.h $(test_node) \
+	$(transport_host)
 t_unit_transport_ws_t_CFLAGS = $(transport_host_cflags)
 t_unit_transport_ws_t_LDFLAGS = $(transport_host_ldflags)
 t_unit_transport_ws_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
+t_unit_transport_ws_connect_t_SOURCES = t/unit/transport-ws-connect.c t/unit/transport-ws-kit.h \
+	$(test_node) $(transport_host)
+t_unit_transport_ws_connect_t_CFLAGS = $(transport_host_cflags)
+t_unit_transport_ws_connect_t_LDFLAGS = $(transport_host_ldflags)
+t_unit_transport_ws_connect_t_LDADD = src/libegw.a $(UV_LIBS) $(OPENSSL_LIBS) -ldl -lpthread
 unit_tests += t/unit/plugin-loader.t
 t_unit_plugin_loader_t_SOURCES = t/unit/plugin-loader.c
 t_unit_plugin_loader_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
@@ -236,3 +242,21 @@ t_unit_plugin_coalesce_t_SOURCES = t/unit/plugin-coalesce.c $(plugtest)
 t_unit_plugin_coalesce_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_coalesce_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_coalesce_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
+t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/rules.c
+t_unit_cache_rules_t_LDADD = src/libegw.a $(core_libs)
+t_unit_cache_store_t_SOURCES = t/unit/cache-store.c plugins/middleware/cache/store.c
+t_unit_cache_store_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_cache_t_SOURCES = t/unit/plugin-cache.c $(plugtest)
+t_unit_plugin_cache_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_cache_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_cache_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/plugin-ratelimit.t t/unit/ratelimit-clients.t
+t_unit_ratelimit_clients_t_SOURCES = t/unit/ratelimit-clients.c \
+	plugins/middleware/ratelimit/clients.c plugins/middleware/ratelimit/rate.c \
+	plugins/middleware/ratelimit/total.c
+t_unit_ratelimit_clients_t_LDADD = -lpthread
+t_unit_plugin_ratelimit_t_SOURCES = t/unit/plugin-ratelimit.c $(plugtest)
+t_unit_plugin_ratelimit_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_ratelimit_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_ratelimit_t_LDADD = src/libegw.a $(core_libs)

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* The store: a hash table and two queues for each shard. */
+#include "store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define SHARDS 16u
+#define SMALL_PART 10u        /* the small queue gets one tenth of the bytes */
+#define USES_MAX 3u           /* counted uses of an entry */
+#define GHOSTS 4096u          /* hashes remembered of each shard */
+#define ENTRY_OVERHEAD 160u   /* bookkeeping and malloc's share, roughly */
+#define FIRST_BUCKETS 1024u
+
+struct entry {
+  struct entry *chain;          /* in the bucket */
+  struct entry *next, *prev;    /* in its queue; next is younger */
+  struct egw_buf *value;
+  uint64_t hash;
+  uint64_t bytes;
+  uint8_t uses;
+  bool in_main;
+  size_t method_len, params_len;
+  char key[];
+};
+
+struct queue {
+  struct entry *oldest, *youngest;
+  uint64_t bytes;
+};
+
+struct shard {
+  pthread_mutex_t lock;
+  struct entry **buckets;
+  size_t bucket_count;          /* a power of two */
+  uint64_t entries, limit;
+  struct queue small, main;
+  uint64_t ghosts[GHOSTS];      /* ring of hashes, 0: none */
+  unsigned ghost_at;
+};
+
+struct store {
+  uint64_t seed[2];
+  struct shard shards[SHARDS];
+};
+
+/* --- keys ------------------------------------------------------------------------------------------ */
+
+/* A seeded mix of 8 bytes at a time. The seed keeps clients from choosing collisions; a collision
+ * costs time, never a wrong value, since keys are compared. */
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+  __extension__ unsigned __int128 p =
+      (unsigned __int128)(h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static uint64_t
+hash_bytes_seeded(uint64_t h, struct egw_slice bytes)
+{
+  size_t i = 0;
+  uint64_t v;
+
+  for (; bytes.len - i >= 8; i += 8) {
+    memcpy(&v, bytes.ptr + i, 8);
+    h = mix(h, v);
+  }
+  v = 0;
+  memcpy(&v, bytes.ptr + i, bytes.len - i);
+  return mix(mix(h, v), bytes.len);
+}
+
+static uint64_t
+hash_key(const struct store *store, const struct store_key *key)
+{
+  uint64_t h = hash_bytes_seeded(store->seed[0], key->method);
+
+  h = mix(hash_bytes_seeded(h ^ store->seed[1], key->params), store->seed[0]);
+  return h == 0 ? 1 : h; /* 0 means "none" among the ghosts */
+}
+
+static bool
+is_key(const struct entry *e, const struct store_key *key)
+{
+  return e->method_len == key->method.len && e->params_len == key->params.len &&
+         memcmp(e->key, key->method.ptr, key->method.len) == 0 &&
+         memcmp(e->key + key->method.len, key->params.ptr, key->params.len) == 0;
+}
+
+/* --- queues ----------------------------------------------------------------------------------------- */
+
+static void
+queue_add(struct queue *q, struct entry *e)
+{
+  e->next = NULL;
+  e->prev = q->youngest;
+  if (q->youngest != NULL)
+    q->youngest->next = e;
+  else
+    q->oldest = e;
+  q->youngest = e;
+  q->bytes += e->bytes;
+}
+
+static struct entry *
+queue_take_oldest(struct queue *q)
+{
+  struct entry *e = q->oldest;
+
+  q->oldest = e->next;
+  if (e->next != NULL)
+    e->next->prev = NULL;
+  else
+    q->youngest = NULL;
+  q->bytes -= e->bytes;
+  e->next = e->prev = NULL;
+  return e;
+}
+
+static struct entry **
+bucket_of(struct shard *s, uint64_t hash)
+{
+  return &s->buckets[(hash >> 8) & (s->bucket_count - 1)];
+}
+
+/* Takes the entry out of the table and frees it; it is in no queue. */
+static void
+drop(struct shard *s, struct entry *e)
+{
+  struct entry **at = bucket_of(s, e->hash);
+
+  while (*at != e)
+    at = &(*at)->chain;
+  *at = e->chain;
+  s->entries--;
+  egw_buf_unref(e->value);
+  free(e);
+}
+
+/* --- eviction: S3-FIFO ------------------------------------------------------------------------------- */
+
+static void
+remember_ghost(struct shard *s, uint64_t hash)
+{
+  s->ghosts[s->ghost_at++ % GHOSTS] = hash;
+}
+
+/* The ring is searched from its youngest end, and only for entries that are being put in: next to
+ * the value's copying this is little. */
+static bool
+was_ghost(struct shard *s, uint64_t hash)
+{
+  unsigned i;
+
+  for (i = 0; i < GHOSTS; i++)
+    if (s->ghosts[i] == hash) {
+      s->ghosts[i] = 0;
+      return true;
+    }
+  return false;
+}
+
+static unsigned
+evict_small(struct shard *s)
+{
+  struct entry *e = queue_take_oldest(&s->small);
+
+  if (e->uses > 0) {
+    e->uses = 0;
+    e->in_main = true;
+    queue_add(&s->main, e);
+    return 0;
+  }
+  remember_ghost(s, e->hash);
+  drop(s, e);
+  return 1;
+}
+
+static unsigned
+evict_main(struct shard *s)
+{
+  struct entry *e = queue_take_oldest(&s->main);
+
+  if (e->uses > 0) {
+    e->uses--;
+    queue_add(&s->main, e);
+    return 0;
+  }
+  drop(s, e);
+  return 1;
+}
+
+/* Every step drops an entry, moves one to the main queue, or lowers a count: it ends. */
+static unsigned
+make_room(struct shard *s, uint64_t bytes)
+{
+  unsigned evicted = 0;
+
+  while (s->small.bytes + s->main.bytes + bytes > s->limit) {
+    if (s->small.oldest != NULL &&
+        (s->small.bytes > s->limit / SMALL_PART || s->main.oldest == NULL))
+      evicted += evict_small(s);
+    else
+      evicted += evict_main(s);
+  }
+  return evicted;
+}
+
+/* --- the table --------------------------------------------------------------------------------------- */
+
+static void
+grow(struct shard *s)
+{
+  size_t n = s->bucket_count * 2, i;
+  struct entry **buckets;
+
+  if (s->entries < s->bucket_count)
+    return;
+  buckets = calloc(n, sizeof(struct entry *));
+  if (buckets == NULL)
+    return; /* longer chains then */
+  for (i = 0; i < s->bucket_count; i++) {
+    struct entry *e = s->buckets[i], *next;
+
+    for (; e != NULL; e = next) {
+      struct entry **at = &buckets[(e->hash >> 8) & (n - 1)];
+
+      next = e->chain;
+      e->chain = *at;
+      *at = e;
+    }
+  }
+  free(s->buckets);
+  s->buckets = buckets;
+  s->bucket_count = n;
+}
+
+static struct entry *
+find(struct shard *s, uint64_t hash, const struct store_key *key)
+{
+  struct entry *e = *bucket_of(s, hash);
+
+  while (e != NULL && (e->hash != hash || !is_key(e, key)))
+    e = e->chain;
+  return e;
+}
+
+struct egw_buf *
+store_get(struct store *store, const struct store_key *key)
+{
+  uint64_t hash = hash_key(store, key);
+  struct shard *s = &store->shards[hash & (SHARDS - 1)];
+  struct egw_buf *value = NULL;
+  struct entry *e;
+
+  pthread_mutex_lock(&s->lock);
+  e = find(s, hash, key);
+  if (e != NULL) {
+    if (e->uses < USES_MAX)
+      e->uses++;
+    value = egw_buf_ref(e->value);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return value;
+}
+
+static struct entry *
+make_entry(const struct store_key *key, struct egw_buf *value, uint64_t hash)
+{
+  struct entry *e = malloc(sizeof(*e) + key->method.len + key->params.len);
+
+  if (e == NULL)
+    return NULL;
+  *e = (struct entry){ .value = value, .hash = hash, .method_len = key->method.len,
+                       .params_len = key->params.len };
+  e->bytes = ENTRY_OVERHEAD + key->method.len + key->params.len + egw_buf_slice(value).len;
+  memcpy(e->key, key->method.ptr, key->method.len);
+  memcpy(e->key + key->method.len, key->params.ptr, key->params.len);
+  return e;
+}
+
+bool
+store_put(struct store *store, const struct store_key *key, struct egw_buf *value,
+          unsigned *evicted)
+{
+  uint64_t hash = hash_key(store, key);
+  struct shard *s = &store->shards[hash & (SHARDS - 1)];
+  struct entry *e = make_entry(key, value, hash);
+  bool put = false;
+
+  *evicted = 0;
+  if (e == NULL || e->bytes > s->limit / 2) {
+    free(e);
+    egw_buf_unref(value);
+    return false;
+  }
+  pthread_mutex_lock(&s->lock);
+  if (find(s, hash, key) == NULL) {
+    *evicted = make_room(s, e->bytes);
+    grow(s);
+    e->chain = *bucket_of(s, hash);
+    *bucket_of(s, hash) = e;
+    s->entries++;
+    e->in_main = was_ghost(s, hash);
+    queue_add(e->in_main ? &s->main : &s->small, e);
+    put = true;
+  }
+  pthread_mutex_unlock(&s->lock);
+  if (!put) {
+    free(e);
+    egw_buf_unref(value);
+  }
+  return put;
+}
+
+/* --- life ----------------------------------------------------------------------------------------------- */
+
+static void
+clear_shard(struct shard *s)
+{
+  while (s->small.oldest != NULL)
+    drop(s, queue_take_oldest(&s->small));
+  while (s->main.oldest != NULL)
+    drop(s, queue_take_oldest(&s->main));
+  memset(s->ghosts, 0, sizeof(s->ghosts));
+}
+
+void
+store_clear(struct store *store)
+{
+  unsigned i;
+
+  for (i = 0; i < SHARDS; i++) {
+    pthread_mutex_lock(&store->shards[i].lock);
+    clear_shard(&store->shards[i]);
+    pthread_mutex_unlock(&store->shards[i].lock);
+  }
+}
+
+void
+store_size(struct store *store, uint64_t *bytes, uint64_t *entries)
+{
+  unsigned i;
+
+  *bytes = *entries = 0;
+  for (i = 0; i < SHARDS; i++) {
+    struct shard *s = &store->shards[i];
+
+    pthread_mutex_lock(&s->lock);
+    *bytes += s->small.bytes + s->main.bytes;
+    *entries += s->entries;
+    pthread_mutex_unlock(&s->lock);
+  }
+}
+
+void
+store_free(struct store *store)
+{
+  unsigned i;
+
+  if (store == NULL)
+    return;
+  for (i = 0; i < SHARDS; i++) {
+    clear_shard(&store->shards[i]);
+    free(store->shards[i].buckets);
+    pthread_mutex_destroy(&store->shards[i].lock);
+  }
+  free(store);
+}
+
+struct store *
+store_new(uint64_t limit)
+{
+  struct store *store = calloc(1, sizeof(*store));
+  unsigned i;
+
+  if (store == NULL)
+    return NULL;
+  for (i = 0; i < SHARDS; i++) {
+    struct shard *s = &store->shards[i];
+
+    pthread_mutex_init(&s->lock, NULL); /* can't fail without attributes */
+    s->limit = limit / SHARDS;
+    s->bucket_count = FIRST_BUCKETS;
+    s->buckets = calloc(FIRST_BUCKETS, sizeof(struct entry *));
+    if (s->buckets == NULL) {
+      store_free(store);
+      return NULL;
+    }
+  }
+  if (getrandom(store->seed, sizeof(store->seed), 0) != (ssize_t)sizeof(store->seed)) {
+    store_free(store);
+    return NULL;
+  }
+  return store;
+}
