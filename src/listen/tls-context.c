@@ -6,15 +6,16 @@
 #include <openssl/ssl.h>
 #include <string.h>
 
+/* OpenSSL's first error tells most: "No such file or directory", "key values mismatch". */
 static SSL_CTX *
 complain(SSL_CTX *ctx, const char *name, const char *what, const char *file)
 {
-  char text[256];
-  unsigned long code = ERR_peek_last_error();
+  unsigned long code = ERR_peek_error();
+  const char *why = ERR_SYSTEM_ERROR(code) ? strerror((int)ERR_GET_REASON(code))
+                                           : ERR_reason_error_string(code);
 
-  ERR_error_string_n(code, text, sizeof text);
   egw_log(EGW_ERROR, "tls", "%s: %s%s%s: %s", name, what, file == NULL ? "" : " ",
-          file == NULL ? "" : file, code == 0 ? "failed" : text);
+          file == NULL ? "" : file, why == NULL ? "failed" : why);
   ERR_clear_error();
   SSL_CTX_free(ctx);
   return NULL;
@@ -58,7 +59,7 @@ tls_context_new(const char *name, const char *certificate, const char *key)
   if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
     return complain(ctx, name, "key", key);
   if (SSL_CTX_check_private_key(ctx) != 1)
-    return complain(ctx, name, "the key does not fit the certificate:", key);
+    return complain(ctx, name, "this key does not fit the certificate:", key);
   return ctx;
 }
 

@@ -369,6 +369,7 @@ kit_refused(const struct kit *kit, enum refusal why)
 
 struct question {
   struct kit *kit;
+  const struct conf_limits *limits;
   unsigned sessions;
   atomic_int done;
 };
@@ -399,6 +400,23 @@ kit_sessions(struct kit *kit)
 
   ask(kit, on_ask, &q);
   return q.sessions;
+}
+
+static void
+on_limit(void *arg)
+{
+  struct question *q = arg;
+
+  q->kit->listeners[0].limits = *q->limits;
+  atomic_store(&q->done, 1);
+}
+
+void
+kit_limit(struct kit *kit, const struct conf_limits *limits)
+{
+  struct question q = { .limits = limits };
+
+  ask(kit, on_limit, &q);
 }
 
 static void

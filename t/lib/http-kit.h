@@ -35,6 +35,8 @@ extern atomic_int kit_started, kit_cancelled, kit_websockets;
 void kit_init(struct kit *kit);
 /* Opens and starts; the test is over when that fails. */
 void kit_start(struct kit *kit);
+/* Changes the limits of the first listener, on the worker, which reads them. */
+void kit_limit(struct kit *kit, const struct conf_limits *limits);
 uint16_t kit_port(const struct kit *kit);
 void kit_drain(struct kit *kit);
 /* Sessions, asked on the worker. */

@@ -18,6 +18,7 @@
 #define HEAD "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 static struct kit kit;
+static struct conf_limits limits; /* of its listener */
 static struct reply reply;
 
 static int
@@ -100,7 +101,8 @@ test_connections(void)
   int held[8], fd;
   atomic_uint *count = &kit.gateway.listeners.v[0].connections;
 
-  kit.listeners[0].limits.max_connections = 8;
+  limits.max_connections = 8;
+  kit_limit(&kit, &limits);
   for (int i = 0; i < 8; i++) {
     held[i] = fresh();
     kit_post(held[i], "", "echo");
@@ -122,8 +124,10 @@ test_connections(void)
   for (int i = 0; i < KIT_WAIT && atomic_load(count) > 0; i++)
     kit_sessions(&kit);
   is_int(atomic_load(count), 0, "places are given back");
-  kit.listeners[0].limits.max_connections = 1000;
-  kit.listeners[0].limits.max_connections_per_client = 2;
+  limits.max_connections = 1000;
+  kit_limit(&kit, &limits);
+  limits.max_connections_per_client = 2;
+  kit_limit(&kit, &limits);
   held[0] = fresh();
   held[1] = fresh();
   kit_sessions(&kit);
@@ -135,7 +139,8 @@ test_connections(void)
   close(fd);
   close(held[0]);
   close(held[1]);
-  kit.listeners[0].limits.max_connections_per_client = 1000;
+  limits.max_connections_per_client = 1000;
+  kit_limit(&kit, &limits);
 }
 
 /* Descriptors run out: the clients that are there are served, others are told, the loop sleeps. */
@@ -425,23 +430,30 @@ main(void)
   kit_init(&kit);
   kit.conf.has_admin = true;
   kit.conf.admin = kit.listeners[0];
+  limits = kit.listeners[0].limits;
   kit_start(&kit);
   test_connections();
   test_descriptors();
   test_gone();
   test_gone_at_once();
   test_admin();
-  kit.listeners[0].limits.head_timeout = 300;
+  limits.head_timeout = 300;
+  kit_limit(&kit, &limits);
   test_slow_head();
   test_dripping_head();
-  kit.listeners[0].limits.body_timeout = 300;
+  limits.body_timeout = 300;
+  kit_limit(&kit, &limits);
   test_slow_body();
-  kit.listeners[0].limits.write_timeout = 300;
+  limits.write_timeout = 300;
+  kit_limit(&kit, &limits);
   test_slow_reader();
-  kit.listeners[0].limits.idle_timeout = 400;
+  limits.idle_timeout = 400;
+  kit_limit(&kit, &limits);
   test_idle();
-  kit.listeners[0].limits.idle_timeout = 10000;
-  kit.listeners[0].limits.head_timeout = 5000;
+  limits.idle_timeout = 10000;
+  kit_limit(&kit, &limits);
+  limits.head_timeout = 5000;
+  kit_limit(&kit, &limits);
   test_drain();
   test_stop();
   reply_free(&reply);

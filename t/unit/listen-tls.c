@@ -13,6 +13,7 @@
 #include "../lib/tap.h"
 
 static struct kit kit;
+static struct conf_limits limits; /* of its listener */
 static SSL_CTX *client;
 static char folder[] = "/tmp/listen-tls-XXXXXX";
 static char certificate[64], key[64], other_key[64];
@@ -278,7 +279,8 @@ test_slow_handshake(void)
 {
   int fd;
 
-  kit.listeners[0].limits.handshake_timeout = 200;
+  limits.handshake_timeout = 200;
+  kit_limit(&kit, &limits);
   fd = kit_connect(kit_port(&kit));
   ok(kit_closed(fd), "a handshake must come in time");
   close(fd);
@@ -290,14 +292,16 @@ test_slow_reader(void)
   int64_t before = kit_refused(&kit, REFUSED_SLOW_READER);
   SSL *ssl;
 
-  kit.listeners[0].limits.write_timeout = 300;
+  limits.write_timeout = 300;
+  kit_limit(&kit, &limits);
   ssl = connect_tls();
   post_tls(ssl, "localhost", "big 30000000");
   for (int i = 0; i < KIT_WAIT && kit_refused(&kit, REFUSED_SLOW_READER) == before; i++)
     kit_sessions(&kit);
   ok(kit_refused(&kit, REFUSED_SLOW_READER) > before, "who does not read is cut off");
   disconnect(ssl);
-  kit.listeners[0].limits.write_timeout = 10000;
+  limits.write_timeout = 10000;
+  kit_limit(&kit, &limits);
 }
 
 static void
@@ -342,6 +346,7 @@ main(void)
   kit_init(&kit);
   kit.listeners[0].tls_certificate = certificate;
   kit.listeners[0].tls_key = key;
+  limits = kit.listeners[0].limits;
   kit_start(&kit);
   test_calls();
   test_large_request();
