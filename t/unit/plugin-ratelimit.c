@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: MIT */
+/* The middleware `ratelimit`: exact numbers of calls over time, bursts, costs; who is one
+ * client and who has no limit; fair use of the common bucket; the bound of the table. */
+#include "../lib/tap.h"
+
+#include "../lib/plugtest.h"
+#include "../lib/plugtest-parts.h"
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static char so[1000];
+
+static struct plugtest *
+host_with(const char *options)
+{
+  struct plugtest *host = plugtest_new(so, options);
+
+  if (!plugtest_refused(host))
+    return host;
+  printf("Bail out! %s\n", plugtest_messages(host));
+  exit(1);
+}
+
+static void
+done(struct plugtest *host)
+{
+  is_int(plugtest_free(host), 0, "no rule was broken");
+}
+
+/* Whether the call came through. *wait gets the time that a refusal names. */
+static bool
+try_spec(struct plugtest *host, const struct plugtest_spec *spec, unsigned *wait)
+{
+  static const char before[] = "rate limit exceeded, try again in ";
+  struct plugtest_call *call = plugtest_call(host, spec);
+  const struct plugtest_end *e;
+  bool allowed;
+
+  plugtest_run(host);
+  e = plugtest_end(call);
+  allowed = e->over && !e->is_error && e->sent == 1;
+  if (!allowed && (!e->over || e->outcome != EGW_OK || e->code != -32005 || e->sent != 0 ||
+                   strncmp(e->message, before, sizeof before - 1) != 0))
+    ok(false, "a refusal: code %lld, message %s", (long long)e->code, e->message);
+  if (wait != NULL)
+    *wait = allowed ? 0 : (unsigned)strtoul(e->message + sizeof before - 1, NULL, 10);
+  plugtest_forget(call);
+  return allowed;
+}
+
+static bool
+try(struct plugtest *host, const char *peer, unsigned *wait)
+{
+  return try_spec(host, &(struct plugtest_spec){ .peer = peer }, wait);
+}
+
+/* How many of `n` calls at once come through. */
+static unsigned
+burst(struct plugtest *host, const char *peer, unsigned n)
+{
+  unsigned allowed = 0;
+
+  while (n-- > 0)
+    allowed += try(host, peer, NULL);
+  return allowed;
+}
+
+static unsigned
+burst_method(struct plugtest *host, const char *method, unsigned n)
+{
+  unsigned allowed = 0;
+
+  while (n-- > 0)
+    allowed += try_spec(host, &(struct plugtest_spec){ .method = method }, NULL);
+  return allowed;
+}
+
+#define A "192.0.2.1"
+#define B "192.0.2.2"
+
+/* --- counts and times ---------------------------------------------------------------- */
+
+static void
+test_refusal(void)
+{
+  static const struct {
+    const char *options, *body;
+  } cases[] = {
+    { "per_client = \"10/s\"; burst = 1;",
+      "{\"code\":-32005,\"message\":\"rate limit exceeded, try again in 100ms\","
+      "\"data\":{\"rate\":{\"backoff_seconds\":0.1}}}" },
+    { "per_client = \"4/s\"; burst = 1;",
+      "{\"code\":-32005,\"message\":\"rate limit exceeded, try again in 250ms\","
+      "\"data\":{\"rate\":{\"backoff_seconds\":0.25}}}" },
+    { "per_client = \"250/s\"; burst = 1;",
+      "{\"code\":-32005,\"message\":\"rate limit exceeded, try again in 4ms\","
+      "\"data\":{\"rate\":{\"backoff_seconds\":0.004}}}" },
+    { "per_client = \"30/m\";",
+      "{\"code\":-32005,\"message\":\"rate limit exceeded, try again in 2000ms\","
+      "\"data\":{\"rate\":{\"backoff_seconds\":2.0}}}" },
+    { "per_client = \"1/h\";",
+      "{\"code\":-32005,\"message\":\"rate limit exceeded, try again in 3600000ms\","
+      "\"data\":{\"rate\":{\"backoff_seconds\":3600.0}}}" },
+    { "per_client = \"none\"; total = \"3/s\";", NULL },
+  };
+
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    struct plugtest *host = host_with(cases[i].options);
+    struct plugtest_spec spec = { .method = "eth_call" };
+    const struct plugtest_end *e = NULL;
+
+    for (unsigned n = 0; n < 4; n++)
+      e = plugtest_ask(host, &spec);
+    ok(e->is_error && e->code == -32005 && e->sent == 0, "refused: %s", cases[i].options);
+    if (cases[i].body != NULL)
+      is_bytes(e->body, e->body_len, cases[i].body, "in these words");
+    done(host);
+  }
+}
+
+static void
+test_refill(void)
+{
+  struct plugtest *host = host_with("per_client = \"10/s\";");
+  unsigned wait = 0;
+  bool allowed;
+
+  is_int(burst(host, A, 30), 10, "10/s: ten at once");
+  allowed = try(host, A, &wait);
+  ok(!allowed && wait == 100, "the next one in 100 ms: %u", wait);
+  plugtest_advance(host, 99);
+  ok(!try(host, A, &wait) && wait == 1, "after 99 ms it is refused");
+  plugtest_advance(host, 1);
+  is_int(burst(host, A, 5), 1, "after 100 ms one");
+  plugtest_advance(host, 350);
+  is_int(burst(host, A, 5), 3, "after 350 ms more, three");
+  plugtest_advance(host, 50);
+  is_int(burst(host, A, 5), 1, "and the half that was left is not lost");
+  plugtest_advance(host, 1000000);
+  is_int(burst(host, A, 30), 10, "it does not grow over the burst");
+  is_int(plugtest_metric(host, "allowed"), 25, "allowed calls are counted");
+  is_int(plugtest_metric(host, "refused"), 20 + 1 + 1 + 4 + 2 + 4 + 20, "refused ones too");
+  is_int(plugtest_metric(host, "clients"), 1, "it was one client");
+  done(host);
+}
+
+/* A call takes whole units, the clock has whole milliseconds: none is given away. */
+static void
+test_rounding(void)
+{
+  struct plugtest *host = host_with("per_client = \"7/s\"; burst = 1;");
+  unsigned wait = 0;
+
+  is_int(burst(host, A, 5), 1, "7/s: one at once");
+  (void)try(host, A, &wait);
+  is_int(wait, 143, "the next one in a seventh of a second");
+  plugtest_advance(host, 142);
+  is_int(burst(host, A, 5), 0, "which is not over after 142 ms");
+  plugtest_advance(host, 1);
+  is_int(burst(host, A, 5), 1, "but after 143");
+  done(host);
+}
+
+/* Somebody asks each `step` ms: the burst, and then what the rate gives, to the call. */
+static void
+test_rates(void)
+{
+  static const struct {
+    const char *options;
+    uint64_t burst, calls, period;
+    uint64_t step, steps;
+  } rates[] = {
+    { "per_client = \"10/s\";", 10, 10, 1000, 1, 5000 },
+    { "per_client = \"7/s\";", 7, 7, 1000, 1, 5000 },
+    { "per_client = \"999/s\"; burst = 10;", 10, 999, 1000, 1, 5000 },
+    { "per_client = \"1000/m\";", 16, 1000, 60000, 3, 20000 },
+    { "per_client = \"100/m\"; burst = 3;", 3, 100, 60000, 7, 20000 },
+    { "per_client = \"36000/h\";", 10, 36000, 3600000, 10, 5000 },
+    { "per_client = \"777/h\"; burst = 2;", 2, 777, 3600000, 1000, 7200 },
+    { "per_client = \"none\"; total = \"10/s\";", 5, 10, 1000, 1, 5000 },
+    { "per_client = \"500/s\"; burst = 500; total = \"7/s\";", 3, 7, 1000, 1, 5000 },
+  };
+
+  for (size_t i = 0; i < COUNT(rates); i++) {
+    struct plugtest *host = host_with(rates[i].options);
+    unsigned allowed = 0;
+
+    for (uint64_t n = 0; n < rates[i].burst + 5; n++)
+      allowed += try(host, A, NULL);
+    is_int(allowed, (long long)rates[i].burst, "%s: the burst", rates[i].options);
+    for (uint64_t n = 0; n < rates[i].steps; n++) {
+      plugtest_advance(host, rates[i].step);
+      allowed += try(host, A, NULL);
+    }
+    is_int(allowed,
+           (long long)(rates[i].burst +
+                       rates[i].steps * rates[i].step * rates[i].calls / rates[i].period),
+           "%s: %u ms", rates[i].options, (unsigned)(rates[i].steps * rates[i].step));
+    done(host);
+  }
+}
+
+/* What a refusal says holds: not a millisecond before, but then. */
+static void
+test_waits(void)
+{
+  static const char *const all[] = {
+    "per_client = \"13/s\";", "per_client = \"997/m\"; burst = 1;", "per_client = \"5/h\";",
+    "per_client = \"13/s\"; total = \"11/s\";", "per_client = \"13/s\"; cost = \"method\";",
+  };
+  static const char *const methods[] = { "eth_chainId", "eth_call", "trace_block", "foo_bar" };
+
+  for (size_t i = 0; i < COUNT(all); i++) {
+    struct plugtest *host = host_with(all[i]);
+    unsigned wrong = 0, refused = 0;
+
+    for (unsigned n = 0; n < 400; n++) {
+      struct plugtest_spec spec = { .method = methods[n % COUNT(methods)] };
+      unsigned wait;
+
+      if (try_spec(host, &spec, &wait))
+        continue;
+      refused++;
+      plugtest_advance(host, wait - 1);
+      wrong += try_spec(host, &spec, NULL);
+      plugtest_advance(host, 1);
+      wrong += !try_spec(host, &spec, NULL);
+    }
+    ok(refused > 100 && wrong == 0, "%s: %u of %u refusals say a wrong time", all[i], wrong,
+       refused);
+    done(host);
+  }
+}
+
+static void
+test_large_numbers(void)
+{
+  struct plugtest *host = host_with("per_client = \"1000000000/s\"; burst = 1000000000;"
+                                    "total = \"1000000000/s\"; cost = \"method\";");
+
+  is_int(burst_method(host, "trace_block", 1000), 1000, "the largest rate lets all through");
+  plugtest_advance(host, UINT64_C(1) << 52);
+  is_int(burst_method(host, "trace_block", 1000), 1000, "and so it does in 140,000 years");
+  done(host);
+  host = host_with("per_client = \"536870912/s\"; burst = 1;");
+  is_int(burst(host, A, 5), 1, "one at once");
+  plugtest_advance(host, UINT64_C(1) << 34);
+  is_int(burst(host, A, 5), 1, "2^30 * 5 units in each of 2^34 ms are not 0");
+  done(host);
+  host = host_with("per_client = \"1/h\"; burst = 1000000000; total = \"1000000000/h\";");
+  is_int(burst(host, A, 1000), 1000, "the largest burst at the smallest rate");
+  plugtest_advance(host, UINT64_C(1) << 52);
+  is_int(burst(host, A, 1000), 1000, "it is there again later");
+  done(host);
+  host = host_with("per_client = \"1/h\"; total = \"1/h\"; cost = \"method\";");
+  is_int(burst_method(host, "debug_traceBlockByHash", 3), 1, "the smallest, once");
+  plugtest_advance(host, 10 * 3600000 - 1);
+  is_int(burst_method(host, "debug_traceBlockByHash", 3), 0, "a heavy call: 10 hours");
+  plugtest_advance(host, 1);
+  is_int(burst_method(host, "debug_traceBlockByHash", 3), 1, "to the millisecond");
+  done(host);
+}
+
+/* --- what a call costs, and which calls ---------------------------------------------- */
+
+static void
+test_costs(void)
+{
+  static const struct {
+    const char *method;
+    unsigned flat, by_method;
+  } costs[] = {
+    { "eth_chainId", 12, 120 },  { "eth_getBalance", 12, 24 },
+    { "eth_call", 12, 12 },      { "eth_getBlockByNumber", 12, 8 },
+    { "eth_getLogs", 12, 3 },    { "trace_block", 12, 2 },
+    { "foo_unknown", 12, 12 },   { "debug_traceBlockByHash", 12, 1 },
+  };
+
+  for (size_t i = 0; i < COUNT(costs); i++) {
+    struct plugtest *host = host_with("per_client = \"12/s\";");
+
+    is_int(burst_method(host, costs[i].method, 200), costs[i].flat, "flat: %s",
+           costs[i].method);
+    done(host);
+    host = host_with("per_client = \"12/s\"; cost = \"method\";");
+    is_int(burst_method(host, costs[i].method, 200), costs[i].by_method, "by method: %s",
+           costs[i].method);
+    done(host);
+  }
+}
+
+/* A stage above sends the call down again, as it may after the node failed. */
+static void
+test_again(void)
+{
+  struct plugtest *host = host_with("per_client = \"1/h\"; burst = 3;");
+  struct plugtest_call *call;
+  unsigned passed = 0;
+  struct egw_at at;
+
+  plugtest_script(host, &(struct plugtest_reply){ .never = true }, 1);
+  call = plugtest_call(host, &(struct plugtest_spec){ .peer = A });
+  plugtest_run(host);
+  ok(plugtest_below(call), "a call is at the node");
+  plugtest_at(&call->call, &at);
+  for (unsigned i = 0; i < 10; i++)
+    passed += plugtest_plugin(host)->request(&at, &call->call) == EGW_NEXT;
+  is_int(passed, 10, "sent again, it passes");
+  is_int(plugtest_metric(host, "allowed"), 1, "and is one call");
+  plugtest_script(host, &(struct plugtest_reply){ .result = "1" }, 1);
+  is_int(burst(host, A, 5), 2, "so two are left");
+  done(host);
+}
+
+static void
+test_kinds(void)
+{
+  static const uint32_t kinds[] = { EGW_KIND_CALL, EGW_KIND_NOTIFICATION, EGW_KIND_SUBSCRIBE,
+                                    EGW_KIND_UNSUBSCRIBE, EGW_KIND_SUBCALL };
+  struct plugtest *host = host_with("per_client = \"1/h\"; burst = 5;");
+  unsigned sent = 0;
+
+  is_int(plugtest_plugin(host)->flags & EGW_STAGE_GUARD, EGW_STAGE_GUARD, "it is a guard");
+  for (unsigned round = 0; round < 2; round++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
+      sent += plugtest_ask(host, &(struct plugtest_spec){ .kind = kinds[i] })->sent;
+  is_int(sent, 5, "each kind counts");
+  is_int(plugtest_ask(host, &(struct plugtest_spec){ .kind = EGW_KIND_NOTIFICATION })->sent, 0,
+         "a notification over the limit is not executed");
+  for (unsigned i = 0; i < 20; i++)
+    sent += plugtest_ask(host, &(struct plugtest_spec){ .kind = EGW_KIND_SUBCALL, .peer = "",
+                                                        .transport = "internal" })->sent;
+  is_int(sent, 25, "what the gateway asks by itself does not");
+  is_int(plugtest_metric(host, "allowed"), 5, "nor in the metric");
+  done(host);
+}
+
+/* --- clients ------------------------------------------------------------------------- */
+
+static void
+test_clients(void)
+{
+  static const struct {
+    const char *one, *other;
+    bool same;
+  } pairs[] = {
+    { "192.0.2.1", "192.0.2.2", false },
+    { "192.0.2.1", "::ffff:192.0.2.1", true },
+    { "2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true },
+    { "2001:db8:1:2::1", "2001:db8:1:3::1", false },
+    { "2001:db8::1", "2001:DB8:0:0:0::2", true },
+    { "::1", "127.0.0.1", false },
+    { "0.0.0.1", "0:0:0:1::", false },
+    { "uid 1000", "uid 1001", false },
+    { "uid 1000", "uid 1000", true },
+    { "local", "uid 0", false },
+    { "fe80::1%eth0", "fe80::1%eth1", false },
+  };
+
+  for (size_t i = 0; i < COUNT(pairs); i++) {
+    struct plugtest *host = host_with("per_client = \"3/h\"; burst = 3;");
+
+    (void)burst(host, pairs[i].one, 3);
+    is_int(burst(host, pairs[i].other, 4), pairs[i].same ? 0 : 3, "%s and %s are %s",
+           pairs[i].one, pairs[i].other, pairs[i].same ? "one" : "two");
+    is_int(plugtest_metric(host, "clients"), pairs[i].same ? 1 : 2, "and counted so");
+    done(host);
+  }
+}
+
+static void
+test_same_client(void)
+{
+  static const struct plugtest_spec specs[] = {
+    { .transport = "http", .listener = "a" },          { .transport = "ws", .session = 2 },
+    { .transport = "http", .listener = "b" },          { .transport = "http", .remote = true },
+    { .transport = "http", .network = "other" },       { .transport = "ws", .session = 3 },
+  };
+  struct plugtest *host = host_with("per_client = \"1/h\"; burst = 4;");
+  unsigned allowed = 0;
+
+  for (size_t i = 0; i < COUNT(specs); i++)
+    allowed += try_spec(host, &specs[i], NULL);
+  is_int(allowed, 4, "an address is one client on all listeners and sessions");
+  is_int(plugtest_metric(host, "clients"), 1, "one");
+  done(host);
+}
+
+static void
+test_exempt(void)
+{
+  static const struct {
+    const char *exempt, *peer;
+    bool remote, is;
+  } cases[] = {
+    { "", "127.0.0.1", false, false },
+    { "", "uid 0", false, false },
+    { "\"local\"", "127.0.0.1", false, true },
+    { "\"local\"", "uid 1000", false, true },
+    { "\"local\"", "127.0.0.1", true, false },
+    { "\"192.0.2.1\"", "192.0.2.1", true, true },
+    { "\"192.0.2.1\"", "::ffff:192.0.2.1", true, true },
+    { "\"192.0.2.1\"", "192.0.2.2", true, false },
+    { "\"::ffff:192.0.2.1\"", "192.0.2.1", true, true },
+    { "\"10.0.0.0/8\"", "10.255.255.255", true, true },
+    { "\"10.0.0.0/8\"", "11.0.0.0", true, false },
+    { "\"10.0.0.0/8\"", "a00::", true, false },
+    { "\"192.168.4.0/22\"", "192.168.7.255", true, true },
+    { "\"192.168.4.0/22\"", "192.168.8.0", true, false },
+    { "\"::ffff:10.0.0.0/104\"", "10.1.2.3", true, true },
+    { "\"0.0.0.0/0\"", "8.8.8.8", true, true },
+    { "\"0.0.0.0/0\"", "2001:db8::1", true, false },
+    { "\"::/0\"", "2001:db8::1", true, true },
+    { "\"::/0\"", "uid 7", true, false },
+    { "\"2001:db8::/33\"", "2001:db8:7fff::1", true, true },
+    { "\"2001:db8::/33\"", "2001:db8:8000::1", true, false },
+    { "\"2001:db8::1\"", "2001:db8::2", true, false },
+    { "\"192.0.2.9/32\", \"2001:db8::1/128\"", "2001:db8::1", true, true },
+  };
+
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    char options[200];
+    struct plugtest *host;
+    unsigned allowed = 0;
+
+    snprintf(options, sizeof options,
+             "per_client = \"1/h\"; total = \"2/h\"; exempt = ( %s );", cases[i].exempt);
+    host = host_with(options);
+    for (unsigned n = 0; n < 20; n++)
+      allowed += try_spec(host, &(struct plugtest_spec){ .peer = cases[i].peer,
+                                                         .remote = cases[i].remote }, NULL);
+    is_int(allowed, cases[i].is ? 20 : 1, "exempt = ( %s ): %s", cases[i].exempt,
+           cases[i].peer);
+    is_int(plugtest_metric(host, "clients"), cases[i].is ? 0 : 1, "and its place");
+    done(host);
+  }
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+static const char *
+peer_number(unsigned n)
+{
+  static char text[32];
+
+  snprintf(text, sizeof text, "10.%u.%u.%u", n >> 16 & 255, n >> 8 & 255, n & 255);
+  return text;
+}
+
+/* One that asks every ms, and one that asks every 50. */
+static void
+test_greedy(const char *options, unsigned greedy_least)
+{
+  struct plugtest *host = host_with(options);
+  unsigned greedy = 0, modest = 0;
+
+  for (unsigned ms = 0; ms < 30000; ms++) {
+    plugtest_advance(host, 1);
+    greedy += try(host, A, NULL);
+    if (ms >= 10000 && ms % 50 == 0)
+      modest += try(host, B, NULL);
+  }
+  is_int(modest, 400, "%s: all calls of the modest one are let through", options);
+  ok(greedy >= greedy_least && greedy + modest <= 3000 + 100,
+     "and the greedy one gets what is left: %u", greedy);
+  done(host);
+}
+
+static void
+test_shares(void)
+{
+  struct plugtest *host = host_with("per_client = \"none\"; total = \"100/s\";");
+  unsigned got[5] = { 0 }, least = 100000, most = 0, sum = 0;
+
+  for (unsigned ms = 0; ms < 30000; ms++) {
+    plugtest_advance(host, 1);
+    for (unsigned i = 0; i < 5; i++)        /* the first ones ask more often, and first */
+      for (unsigned n = i; n < 5; n++)
+        got[i] += try(host, peer_number(i), NULL);
+  }
+  for (unsigned i = 0; i < 5; i++) {
+    least = got[i] < least ? got[i] : least;
+    most = got[i] > most ? got[i] : most;
+    sum += got[i];
+  }
+  ok(sum >= 3000 && sum <= 3100, "five want everything: %u together", sum);
+  ok(least > 500 && most < 700, "and get nearly the same: %u to %u", least, most);
+  done(host);
+}
+
+/* What somebody used while nobody else was there is not held against him. */
+static void
+test_latecomers(void)
+{
+  struct plugtest *host = host_with("per_client = \"none\"; total = \"90/s\";");
+  unsigned got[3] = { 0 };
+
+  for (unsigned ms = 0; ms < 60000; ms++) {
+    plugtest_advance(host, 1);
+    (void)try(host, peer_number(0), NULL);
+  }
+  for (unsigned ms = 0; ms < 20000; ms++) {
+    plugtest_advance(host, 1);
+    for (unsigned i = 0; i < 3; i++)
+      got[(i + ms) % 3] += try(host, peer_number((i + ms) % 3), NULL);
+  }
+  ok(got[0] > 550 && got[1] > 550 && got[2] > 550,
+     "after a minute alone, a third each: %u %u %u", got[0], got[1], got[2]);
+  done(host);
+}
+
+static void
+test_both_limits(void)
+{
+  struct plugtest *host = host_with("per_client = \"2/s\"; total = \"20/s\";");
+
+  is_int(burst(host, A, 1000), 2, "a client has its limit");
+  is_int(burst(host, B, 1000), 2, "what was refused took nothing from the total");
+  for (unsigned i = 0; i < 20; i++)
+    (void)burst(host, peer_number(i), 1);
+  is_int(plugtest_metric(host, "allowed"), 20, "the total holds for all");
+  plugtest_advance(host, 100);
+  for (unsigned i = 20; i < 40; i++)
+    (void)burst(host, peer_number(i), 1);
+  is_int(plugtest_metric(host, "allowed"), 22, "and comes back");
+  done(host);
+  host = host_with("per_client = \"2/h\"; burst = 2; total = \"10/s\";");
+  for (unsigned i = 0; i < 20; i++)
+    (void)burst(host, peer_number(i), 1);
+  is_int(burst(host, A, 100), 0, "the total is used up");
+  plugtest_advance(host, 30000);
+  is_int(burst(host, A, 100), 2, "what the total refused took nothing from the client");
+  done(host);
+}
+
+/* --- the table ----------------------------------------------------------------------- */
+
+#define MANY 100000u
+
+static void
+test_bound(const char *options, long long most)
+{
+  struct plugtest *host = host_with(options);
+  unsigned allowed = 0;
+
+  is_int(burst(host, A, 10), 5, "%s: one client has used up its burst", options);
+  for (unsigned i = 0; i < MANY; i++)
+    allowed += try(host, peer_number(i), NULL);
+  is_int(allowed, MANY, "100,000 others are let through");
+  ok(plugtest_metric(host, "clients") <= most, "at most %lld are kept: %lld", most,
+     (long long)plugtest_metric(host, "clients"));
+  is_int(plugtest_metric(host, "clients") + plugtest_metric(host, "evicted"), MANY + 1,
+         "the others were evicted");
+  is_int(burst(host, A, 10), 0, "the one who is over the limit was not forgotten");
+  is_int(burst(host, peer_number(MANY - 1), 1), 1, "the last one is known or new");
+  done(host);
+}
+
+/* Those that have most left go first, however they came to stand in the heap. */
+static void
+test_order(void)
+{
+  struct plugtest *host = host_with("per_client = \"5/s\"; max_clients = 64;");
+  unsigned kept = 0;
+
+  for (unsigned i = 0; i < 64; i++)
+    (void)burst(host, peer_number(i), 1);
+  for (unsigned i = 0; i < 32; i++)
+    (void)burst(host, peer_number((i * 11) % 32), 1 + i % 2); /* one after the other... */
+  for (unsigned i = 0; i < 32; i++)
+    (void)burst(host, peer_number(31 - i), 5);                /* ...until none is left */
+  for (unsigned i = 100; i < 1000; i++)
+    (void)burst(host, peer_number(i), 1);
+  is_int(plugtest_metric(host, "evicted"), 900, "900 come late, 900 go");
+  for (unsigned i = 0; i < 32; i++)
+    kept += burst(host, peer_number(i), 1) == 0;
+  is_int(kept, 32, "none of those with an empty bucket");
+  done(host);
+}
+
+/* Clients whose buckets are full make room, and are no loss. */
+static void
+test_idle(void)
+{
+  struct plugtest *host = host_with("per_client = \"5/s\"; max_clients = 1000;");
+
+  for (unsigned i = 0; i < MANY; i++) {
+    (void)try(host, peer_number(i), NULL);
+    plugtest_advance(host, 1);
+  }
+  is_int(plugtest_metric(host, "evicted"), 0, "100,000 clients in 100 s: none was evicted");
+  ok(plugtest_metric(host, "clients") < 400, "those that are idle leave: %lld are there",
+     (long long)plugtest_metric(host, "clients"));
+  done(host);
+}
+
+/* Table against a plain model: each client has its own bucket, whoever comes and goes. */
+static void
+test_model(void)
+{
+  enum { CLIENTS = 300, CALLS = 60000 };
+  static unsigned debt[CLIENTS], at[CLIENTS];
+  struct plugtest *host = host_with("per_client = \"10/s\"; burst = 4; max_clients = 8192;");
+  unsigned now = 0, wrong = 0, seed = 7;
+
+  for (unsigned n = 0; n < CALLS; n++) {
+    unsigned i, back;
+
+    seed = seed * 1103515245u + 12345u;
+    i = (seed >> 16) % CLIENTS * ((seed >> 9) % 3) / 2; /* some ask more often */
+    if (n % 4 == 0) {
+      plugtest_advance(host, 1);
+      now++;
+    }
+    back = (now - at[i]) * 10; /* in thousandths of a call */
+    debt[i] = debt[i] > back ? debt[i] - back : 0;
+    at[i] = now;
+    if (try(host, peer_number(i), NULL) != (debt[i] <= 3000))
+      wrong++;
+    if (debt[i] <= 3000)
+      debt[i] += 1000;
+  }
+  is_int(wrong, 0, "60,000 calls of 300 clients are judged as by a model");
+  ok(plugtest_metric(host, "refused") > 1000, "%lld refused",
+     (long long)plugtest_metric(host, "refused"));
+  done(host);
+}
+
+/* --- configuration ------------------------------------------------------------------- */
+
+static void
+test_bad_options(void)
+{
+  static const char *const bads[][2] = {
+    { "per_client = \"100\";", "per_client: \"100\" is no rate" },
+    { "per_client = \"\";", "per_client: \"\" is no rate" },
+    { "per_client = \"0/s\";", "per_client: \"0/s\" is no rate" },
+    { "per_client = \"/s\";", "is no rate" },
+    { "per_client = \"-1/s\";", "is no rate" },
+    { "per_client = \"1.5/s\";", "is no rate" },
+    { "per_client = \"10/d\";", "is no rate" },
+    { "per_client = \"10/sec\";", "is no rate" },
+    { "per_client = \"10/\";", "is no rate" },
+    { "per_client = \" 10/s\";", "is no rate" },
+    { "per_client = \"1000000001/s\";", "is no rate" },
+    { "per_client = \"99999999999999999999999/s\";", "is no rate" },
+    { "per_client = 100;", "per_client: " },
+    { "total = \"many\";", "total: \"many\" is no rate" },
+    { "per_client = \"none\";", "per_client: is \"none\" and there is no total" },
+    { "per_client = \"none\"; total = \"5/s\"; burst = 3;", "burst: is for per_client" },
+    { "burst = -1;", "burst: " },
+    { "burst = 1000000001;", "burst: " },
+    { "burst = \"5\";", "burst: " },
+    { "cost = \"weight\";", "must be one of \"flat\", \"method\"" },
+    { "exempt = ( \"localhost\" );", "exempt: \"localhost\" is neither an address" },
+    { "exempt = ( \"10.0.0.0/33\" );", "\"10.0.0.0/33\" is neither" },
+    { "exempt = ( \"10.0.0.1/8\" );", "\"10.0.0.1/8\" is neither" },
+    { "exempt = ( \"10.0.0.0/\" );", "is neither" },
+    { "exempt = ( \"10.0.0.0/8x\" );", "is neither" },
+    { "exempt = ( \"10.0.0.0/999999999999\" );", "is neither" },
+    { "exempt = ( \"10.0/8\" );", "is neither" },
+    { "exempt = ( \"2001:db8::/129\" );", "is neither" },
+    { "exempt = ( \"2001:db8::1/32\" );", "is neither" },
+    { "exempt = ( \"::ffff:10.0.0.0/95\" );", "is neither" },
+    { "exempt = ( \"\" );", "exempt: \"\" is neither" },
+    { "exempt = ( \"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa\" );", "is neither" },
+    { "exempt = \"local\";", "exempt: " },
+    { "max_clients = 0;", "max_clients: " },
+    { "max_clients = 4194305;", "max_clients: " },
+    { "per_clients = \"5/s\";", "did you mean \"per_client\"?" },
+  };
+  struct plugtest *host;
+
+  for (size_t i = 0; i < COUNT(bads); i++) {
+    host = plugtest_new(so, bads[i][0]);
+    ok(plugtest_refused(host), "refused: %s", bads[i][0]);
+    if (!ok(strstr(plugtest_messages(host), bads[i][1]) != NULL, "and why"))
+      printf("#   %s\n", plugtest_messages(host));
+    is_int(plugtest_free(host), 0, "no rule was broken");
+  }
+  host = plugtest_new(so, "per_client = \"a\"; total = \"b\"; exempt = ( \"c\", \"d\" );");
+  ok(strstr(plugtest_messages(host), "\"a\"") != NULL &&
+     strstr(plugtest_messages(host), "\"b\"") != NULL &&
+     strstr(plugtest_messages(host), "\"c\"") != NULL &&
+     strstr(plugtest_messages(host), "\"d\"") != NULL, "all errors are reported at once");
+  is_int(plugtest_free(host), 0, "no rule was broken");
+}
+
+static void
+test_defaults(void)
+{
+  struct plugtest *host = host_with("");
+
+  is_int(burst(host, "127.0.0.1", 300), 100, "without options: 100/s");
+  is_int(burst(host, "uid 0", 300), 100, "unix sockets too");
+  done(host);
+}
+
+static void
+report(bool pass, const char *what)
+{
+  ok(pass, "%s", what);
+}
+
+int
+main(void)
+{
+  const char *build = getenv("EGW_BUILD");
+  struct plugtest_spec call = { .method = "eth_call" };
+
+  snprintf(so, sizeof so, "%s/plugins/middleware/ratelimit/ratelimit.so",
+           build == NULL ? "." : build);
+  test_defaults();
+  test_refusal();
+  test_refill();
+  test_rounding();
+  test_rates();
+  test_waits();
+  test_large_numbers();
+  test_costs();
+  test_kinds();
+  test_again();
+  test_clients();
+  test_same_client();
+  test_exempt();
+  test_greedy("per_client = \"none\"; total = \"100/s\";", 2500);
+  test_greedy("per_client = \"100/s\"; total = \"100/s\";", 2500);
+  test_greedy("per_client = \"60/s\"; total = \"100/s\";", 1750);
+  test_shares();
+  test_latecomers();
+  test_both_limits();
+  test_bound("per_client = \"5/s\"; max_clients = 1000;", 1000);
+  test_bound("per_client = \"5/s\"; max_clients = 65;", 65);
+  test_bound("per_client = \"5/s\"; max_clients = 2;", 2);
+  test_order();
+  test_idle();
+  test_model();
+  test_bad_options();
+  plugtest_generic(so, "", &call, report);
+  plugtest_generic(so, "per_client = \"2/m\"; total = \"1/s\"; max_clients = 1;", &call,
+                   report);
+  return done_testing();
+}
