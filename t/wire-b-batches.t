@@ -3,6 +3,7 @@
 """Wire behaviour B: batches."""
 import os
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
@@ -197,9 +198,20 @@ def b14(env, client):
     all_right(env, client.batch(reads([1])), [1])
 
 
-@row("B15", "rate limit counts members", todo="needs the rate limit middleware")
+@row("B15", "rate limit counts members", upstreams="http", fresh=True,
+     middleware=[{"use": "ratelimit", "per_client": "10/s", "burst": 10}])
 def b15(env, client):
-    raise NotImplementedError
+    began = time.monotonic()
+    got = client.batch(reads(range(50)))
+    most = 10 + 10 * (time.monotonic() - began) + 1
+    right_or_error(env, got, range(50))
+    good = sum(r.error is None for r in got)
+    tap.at_least(good, 10)
+    tap.at_most(good, most)
+    tap.eq(env.asked("eth_call"), good, "calls that reached the node")
+    for reply in got:
+        if reply.error is not None:
+            reply.refused(-32005)
 
 
 wire.main()

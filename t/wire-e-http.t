@@ -279,9 +279,19 @@ def e16(env):
     tap.parallel([job(i) for i in range(200)])
 
 
-@row("E17", "X-Forwarded-For is ignored", todo="needs the rate limit middleware")
+@row("E17", "X-Forwarded-For is ignored", upstreams="http", fresh=True,
+     middleware=[{"use": "ratelimit", "per_client": "5/s"}])
 def e17(env, client):
-    raise NotImplementedError
+    began = time.monotonic()
+    got = [Reply(client.request(GOOD, headers=[("X-Forwarded-For", "10.0.0.%d" % i)]).body)
+           for i in range(40)]
+    good = sum(r.error is None for r in got)
+    tap.at_least(good, 5)
+    tap.at_most(good, 5 + 5 * (time.monotonic() - began) + 1)
+    tap.eq(env.asked("eth_call"), good, "calls that reached the node")
+    for reply in got:
+        if reply.error is not None:
+            reply.refused(-32005)
 
 
 PREFLIGHT = [("Access-Control-Request-Method", "POST"),
@@ -373,7 +383,7 @@ def e20_over(env, client):
     except Closed:
         pass
     works(env)
-    env.untouched() if not env.asked("eth_call") else tap.eq(env.asked("eth_call"), 1)
+    tap.eq(env.asked("eth_call"), 1, "calls at the node")
 
 
 @row("E21", "chunks of one byte, extensions, trailers", upstreams="http")
