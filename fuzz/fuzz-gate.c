@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzzes the gate. What it lets in must hold the promises that the servers behind it rely on, read
- * here from the bytes again by other means; and a head that comes in two parts must be judged as
- * the whole one. */
+/* Fuzzes the gate. What it lets in must hold the promises that the servers behind it rely on,
+ * read here from the bytes again by other means; and a head that comes in two parts must be
+ * judged as the whole one. */
 #include <stdlib.h>
 #include <string.h>
 #include "listen/parts.h"
@@ -51,12 +51,14 @@ check_let_in(const char *text, size_t size, const struct gate_head *head)
     check(text[i] != '\r' || text[i + 1] == '\n');
   }
   check(count_fields(text, len, "host:") == 1);
-  check(count_fields(text, len, "content-length:") + count_fields(text, len, "transfer-encoding:") <=
+  check(count_fields(text, len, "content-length:") +
+            count_fields(text, len, "transfer-encoding:") <=
         1);
   check(count_fields(text, len, "origin:") <= 1);
   check(count_fields(text, len, " ") == 0 && count_fields(text, len, "\t") == 0);
   for (size_t i = 0; i < head->header_count; i++)
-    check(inside(head->headers[i].name, text, len) && inside(head->headers[i].value, text, len));
+    check(inside(head->headers[i].name, text, len) &&
+          inside(head->headers[i].value, text, len));
   check(inside(head->target, text, len) && inside(head->host, text, len) &&
         inside(head->origin, text, len) && inside(head->ws_key, text, len));
   check(head->origin.ptr == NULL || head->origin.len == strlen(origins[0]));

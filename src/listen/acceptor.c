@@ -171,8 +171,8 @@ acceptor_close(struct acceptor *acceptor)
   acceptor->open = false;
   worker_timer_stop(acceptor->door->lw->worker, &acceptor->pause);
   uv_close((uv_handle_t *)&acceptor->poll, on_acceptor_closed);
-  /* This worker's own socket, and its own entry alone: others close theirs at the same time. From
-   * now on connecting is refused at once, not left waiting. */
+  /* This worker's own socket, and its own entry alone: others close theirs at the same time.
+   * From now on connecting is refused at once, not left waiting. */
   mine = listener->fd_count > 1 ? acceptor->door->lw->worker->index : 0;
   if (listener->fds[mine] == acceptor->fd) {
     close(acceptor->fd);
@@ -197,8 +197,8 @@ acceptor_open(struct door *door, struct listener *listener, int fd)
   return uv_poll_start(&acceptor->poll, UV_READABLE, on_acceptable) == 0 ? 0 : -1;
 }
 
-/* This worker's sockets. Unix ones belong to ipc.c, unless they are the admin listener's, which
- * worker 0 serves alone. */
+/* This worker's sockets. Unix ones belong to ipc.c, unless they are the admin listener's,
+ * which worker 0 serves alone. */
 static int
 open_acceptors(struct door *door)
 {
@@ -221,7 +221,8 @@ open_acceptors(struct door *door)
   return 0;
 }
 
-/* A sixteenth of the descriptors is kept for upstreams and what else the gateway itself opens. */
+/* A sixteenth of the descriptors is kept for upstreams and what else the gateway itself
+ * opens. */
 static int
 find_fd_high(void)
 {

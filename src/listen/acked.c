@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of its own, since the kernel's struct tcp_info, which has the count, and the C library's,
- * which has not, can't be declared together. */
+/* A file of its own, since the kernel's struct tcp_info, which has the count, and the C
+ * library's, which has not, can't be declared together. */
 #include "listen/acked.h"
 
 #include <linux/tcp.h>

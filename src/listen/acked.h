@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes acknowledged since the connection was made; false: not a TCP socket, or an old kernel. */
+/* Bytes acknowledged since the connection was made; false: not a TCP socket, or an old
+ * kernel. */
 bool acked_bytes(int fd, uint64_t *bytes);
 
 #endif

@@ -33,7 +33,8 @@ struct door {
   char head[GATE_HEAD_MAX];    /* where heads are looked at */
 };
 
-/* Makes lw->door and starts accepting. 0, or -1; if lw->door is set then, it is to be stopped. */
+/* Makes lw->door and starts accepting. 0, or -1; if lw->door is set then, it is to be
+ * stopped. */
 int door_start(struct listen_worker *lw) EGW_MUST_CHECK;
 void door_drain(struct door *door);
 void door_stop(struct door *door); /* ends in listen_part_closed() */
@@ -48,7 +49,8 @@ void door_left(struct door *door);
 struct network *door_network(struct door *door, struct gate_head *head);
 
 /* What the gate's refusal reads like. */
-struct refusal_text door_refusal(const struct listener *listener, const struct gate_head *head);
+struct refusal_text door_refusal(const struct listener *listener,
+                                 const struct gate_head *head);
 
 /* --- visitor.c ------------------------------------------------------------------------ */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The gate's lists: whether a Host or an Origin is one of the listener's own.
  *
- * Entries of listener->hosts are "name", good with the listener's port or none, or "name:port",
- * good with that port only (and without one when it is a scheme's default). Names compare whole
- * and without case; IPv6 literals by their bytes. "*" lets every well-formed Host in. */
+ * Entries of listener->hosts are "name", good with the listener's port or none, or
+ * "name:port", good with that port only (and without one when it is a scheme's default). Names
+ * compare whole and without case; IPv6 literals by their bytes. "*" lets every well-formed
+ * Host in. */
 #include "listen/gate.h"
 
 #include <arpa/inet.h>
@@ -139,7 +140,8 @@ gate_origin_allowed(const struct listener *listener, struct egw_slice origin)
       return true;
     if (len > 0 && list->v[i][len - 1] == '/')
       len--;
-    if (!opaque && origin.len == len && len > 0 && strncasecmp(origin.ptr, list->v[i], len) == 0)
+    if (!opaque && origin.len == len && len > 0 &&
+        strncasecmp(origin.ptr, list->v[i], len) == 0)
       return true;
   }
   return false;

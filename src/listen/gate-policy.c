@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The gate, second half: what a well-formed head may say. Framing by RFC 9112 6 without its
  * leniencies, the WebSocket handshake by RFC 6455 4.2.1, and who may ask: Host against DNS
- * rebinding, Origin and Sec-Fetch-Site against other sites' pages. gate-names.c has the lists. */
+ * rebinding, Origin and Sec-Fetch-Site against other sites' pages. gate-names.c has the
+ * lists. */
 #include "listen/gate.h"
 
 #include <string.h>
@@ -285,8 +286,8 @@ check_host(const struct listener *listener, struct gate_head *head, const struct
 }
 
 /* Refused before anything runs: withholding CORS headers would hide the answer of a call that
- * was carried out. A page without an Origin (a form, an image) shows itself in newer browsers by
- * Sec-Fetch-Site. */
+ * was carried out. A page without an Origin (a form, an image) shows itself in newer browsers
+ * by Sec-Fetch-Site. */
 static bool
 check_origin(const struct listener *listener, struct gate_head *head, const struct facts *f)
 {

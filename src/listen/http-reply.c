@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers over HTTP: status 200 whatever the call's outcome is, a JSON body of known length where
- * it is whole, chunks where it is still coming. */
+/* Answers over HTTP: status 200 whatever the call's outcome is, a JSON body of known length
+ * where it is whole, chunks where it is still coming. */
 #include "listen/http.h"
 
 #include <stdlib.h>
@@ -8,11 +8,17 @@
 #include "admin/admin.h"
 #include "gateway/gateway.h"
 
-#define FLAT_MAX ((size_t)32 << 10)   /* answers in several pieces up to here are copied together */
-#define IOV_MAX_PIECES 64u            /* libmicrohttpd keeps the list in the connection's pool */
-#define BLOCK ((size_t)64 << 10)      /* of answers that are neither */
+#define FLAT_MAX ((size_t)32 << 10) /* of answers in several pieces that are copied together */
+#define IOV_MAX_PIECES 64u          /* libmicrohttpd keeps the list in the connection's pool */
+#define BLOCK ((size_t)64 << 10)    /* of answers that are neither */
 
 /* --- headers -------------------------------------------------------------------------- */
+
+static bool
+add(struct MHD_Response *response, const char *name, const char *value)
+{
+  return MHD_add_response_header(response, name, value) == MHD_YES;
+}
 
 /* RFC 9110 12.5.5, fetch standard 3.2: only for origins of the list. */
 static bool
@@ -26,17 +32,16 @@ add_cors(struct http_conn *conn, struct MHD_Response *response)
     return false;
   memcpy(origin, conn->origin.ptr, conn->origin.len);
   origin[conn->origin.len] = '\0';
-  return MHD_add_response_header(response, "Access-Control-Allow-Origin", origin) == MHD_YES &&
-         MHD_add_response_header(response, "Vary", "Origin") == MHD_YES;
+  return add(response, "Access-Control-Allow-Origin", origin) &&
+         add(response, "Vary", "Origin");
 }
 
 static bool
 add_headers(struct http_conn *conn, struct MHD_Response *response, const char *type)
 {
-  if (type != NULL && MHD_add_response_header(response, "Content-Type", type) != MHD_YES)
+  if (type != NULL && !add(response, "Content-Type", type))
     return false;
-  if (conn->server->draining &&
-      MHD_add_response_header(response, "Connection", "close") != MHD_YES)
+  if (conn->server->draining && !add(response, "Connection", "close"))
     return false;
   return add_cors(conn, response);
 }
@@ -164,15 +169,16 @@ make_empty(void)
 
 /* --- answers in pieces ---------------------------------------------------------------- */
 
-/* The client must not take a part for the whole: without the last chunk, and with a reset where
- * the end of the connection would be the end of the body (HTTP/1.0). */
+/* The client must not take a part for the whole: without the last chunk, and with a reset
+ * where the end of the connection would be the end of the body (HTTP/1.0). */
 static ssize_t
 break_off(struct http_conn *conn)
 {
   struct linger hard = { .l_onoff = 1, .l_linger = 0 };
 
   setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-  /* libmicrohttpd 0.9.75 closes a connection whose reader failed only when the next event comes. */
+  /* libmicrohttpd 0.9.75 closes a connection whose reader failed only when the next event
+   * comes. */
   shutdown(conn->fd, SHUT_RD);
   conn->server->wanted = true;
   return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -291,18 +297,16 @@ http_reply_preflight(struct http_conn *conn)
 
   if (response == NULL)
     return queue(conn, 204, NULL, NULL);
-  added = MHD_add_response_header(response, "Allow", "GET, HEAD, POST, OPTIONS") == MHD_YES;
+  added = add(response, "Allow", "GET, HEAD, POST, OPTIONS");
   if (added && conn->origin.ptr != NULL) {
-    added = MHD_add_response_header(response, "Access-Control-Allow-Methods",
-                                    "GET, POST, OPTIONS") == MHD_YES &&
-            MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                                    "content-type, authorization, x-requested-with") == MHD_YES &&
-            MHD_add_response_header(response, "Access-Control-Max-Age", "600") == MHD_YES;
+    added = add(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS") &&
+            add(response, "Access-Control-Allow-Headers",
+                "content-type, authorization, x-requested-with") &&
+            add(response, "Access-Control-Max-Age", "600");
     /* A page of the public web that reaches for the local network asks for this one. */
     if (added && MHD_lookup_connection_value(conn->mhd, MHD_HEADER_KIND,
                                              "Access-Control-Request-Private-Network") != NULL)
-      added = MHD_add_response_header(response, "Access-Control-Allow-Private-Network", "true") ==
-              MHD_YES;
+      added = add(response, "Access-Control-Allow-Private-Network", "true");
   }
   if (!added) {
     MHD_destroy_response(response);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A request from its head to request_start(). The head is judged again here, since libmicrohttpd
- * reads the later requests of a connection by itself: what it lets pass (both kinds of length, a
- * header twice, NUL bytes, bare line feeds, folded lines) is found before anything is done. */
+/* A request from its head to request_start(). The head is judged again here, since
+ * libmicrohttpd reads the later requests of a connection by itself: what it lets pass (both
+ * kinds of length, a header twice, NUL bytes, bare line feeds, folded lines) is found before
+ * anything is done. */
 #include "listen/http.h"
 
 #include <stdint.h>
@@ -19,7 +20,8 @@ enum MHD_Result
 http_refuse(struct http_conn *conn, int status, enum refusal refusal, const char *why)
 {
   struct refusal_text text = { .status = status, .why = why, .origin = conn->origin,
-                               .no_body = conn->no_body, .admin = conn->session.listener->admin };
+                               .no_body = conn->no_body,
+                               .admin = conn->session.listener->admin };
 
   metric_add(&conn->server->worker->metrics->refused[refusal], 1);
   refusal_send(conn->fd, &text);
@@ -30,8 +32,8 @@ http_refuse(struct http_conn *conn, int status, enum refusal refusal, const char
 
 /* --- the target ----------------------------------------------------------------------- */
 
-/* libmicrohttpd takes the query apart in place, so that this is the one chance to see the target
- * as it came. */
+/* libmicrohttpd takes the query apart in place, so that this is the one chance to see the
+ * target as it came. */
 void *
 http_on_target(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
@@ -64,16 +66,17 @@ http_on_target(void *cls, const char *uri, struct MHD_Connection *mhd)
 
 /* --- the head ------------------------------------------------------------------------- */
 
-/* How the fields lie in the memory they were read into. Where libmicrohttpd lets bytes disappear
- * (NUL in a value, a bare line feed, a folded line) they are not one behind the other any more. */
+/* How the fields lie in the memory they were read into. Where libmicrohttpd lets bytes
+ * disappear (NUL in a value, a bare line feed, a folded line) they are not one behind the
+ * other any more. */
 struct filling {
   struct gate_head *head;
   bool too_many, out_of_line;
   const char *end;             /* of what was seen so far */
 };
 
-/* Whether from..to holds nothing but line ends (as libmicrohttpd leaves them) and white space, and
- * at least `least` bytes. Only asked of bytes that were read in one piece. */
+/* Whether from..to holds nothing but line ends (as libmicrohttpd leaves them) and white space,
+ * and at least `least` bytes. Only asked of bytes that were read in one piece. */
 static bool
 is_gap(const char *from, const char *to, size_t least)
 {
@@ -89,8 +92,8 @@ is_gap(const char *from, const char *to, size_t least)
 }
 
 static enum MHD_Result
-on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len, const char *value,
-          size_t value_len)
+on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len,
+          const char *value, size_t value_len)
 {
   struct filling *filling = cls;
   struct gate_head *head = filling->head;
@@ -180,7 +183,7 @@ begin_call(struct http_conn *conn, const struct gate_head *head)
   if (conn->network == NULL)
     return http_refuse(conn, 404, REFUSED_HEAD, "no network by that name");
   if (head->content_type.ptr == NULL || !is_json_type(head->content_type))
-    return http_refuse(conn, 415, REFUSED_CONTENT_TYPE, "Content-Type must be application/json");
+    return http_refuse(conn, 415, REFUSED_CONTENT_TYPE, "a JSON Content-Type is needed");
   if (head->content_encoding.ptr != NULL)
     return http_refuse(conn, 415, REFUSED_CONTENT_TYPE, "no Content-Encoding is supported");
   if (limits->max_request > 0 && head->body_length > limits->max_request)
@@ -294,9 +297,9 @@ run(struct http_conn *conn, const char *method)
   return start_call(conn);
 }
 
-/* libmicrohttpd asks again until there is an answer or it is told to wait. Waiting costs it (and
- * being woken costs) several system calls, which answers from a cache, made later in the same turn,
- * are spared by the one round of grace. */
+/* libmicrohttpd asks again until there is an answer or it is told to wait. Waiting costs it
+ * (and being woken costs) several system calls, which answers from a cache, made later in the
+ * same turn, are spared by the one round of grace. */
 static enum MHD_Result
 answer_or_wait(struct http_conn *conn)
 {

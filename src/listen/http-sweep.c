@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines of HTTP connections, and clients that have left. libmicrohttpd's own timeout is one of
- * idleness, which a client that drips bytes never meets, and it does not look at a connection
- * whose request is waiting for an answer. So a sweeper looks at those with a request every
- * SWEEP_MS, and at the idle ones when the one that is idle longest is due.
+/* Deadlines of HTTP connections, and clients that have left. libmicrohttpd's own timeout is
+ * one of idleness, which a client that drips bytes never meets, and it does not look at a
+ * connection whose request is waiting for an answer. So a sweeper looks at those with a
+ * request every SWEEP_MS, and at the idle ones when the one that is idle longest is due.
  *
- * libmicrohttpd 0.9.75 also overlooks an end that is in the socket together with the bytes it reads
- * last (its epoll tells of each change once), so that connections that become idle are looked at
- * once, too; of an end that comes later it hears. */
+ * libmicrohttpd 0.9.75 also overlooks an end that is in the socket together with the bytes it
+ * reads last (its epoll tells of each change once), so that connections that become idle are
+ * looked at once, too; of an end that comes later it hears. */
 #include "listen/http.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ time_out(struct http_conn *conn)
   http_cut(conn);
 }
 
-/* Whether the client took something of the answer within its time. Behind TLS it is the pump that
- * watches. */
+/* Whether the client took something of the answer within its time. Behind TLS it is the pump
+ * that watches. */
 static bool
 makes_progress(struct http_conn *conn, uint64_t now)
 {

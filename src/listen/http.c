@@ -23,8 +23,8 @@ on_idle(uv_idle_t *idle)
   server->wanted = true;
 }
 
-/* Keeps the loop awake while there is work that no socket tells of; libmicrohttpd has the word on
- * its own. */
+/* Keeps the loop awake while there is work that no socket tells of; libmicrohttpd has the word
+ * on its own. */
 static void
 keep_going(struct http_server *server)
 {
@@ -40,8 +40,8 @@ keep_going(struct http_server *server)
     uv_idle_stop(&server->idle);
 }
 
-/* In a turn libmicrohttpd runs when its sockets stirred and again when answers came, but not for
- * ever: other sockets wait. */
+/* In a turn libmicrohttpd runs when its sockets stirred and again when answers came, but not
+ * for ever: other sockets wait. */
 static bool
 on_turn(struct worker_hook *hook)
 {
@@ -148,8 +148,8 @@ conn_free(struct http_conn *conn)
   free(conn);
 }
 
-/* Announced from within MHD_add_connection(), or (libmicrohttpd 1.0) when it runs next. The newest
- * one of that number. */
+/* Announced from within MHD_add_connection(), or (libmicrohttpd 1.0) when it runs next. The
+ * newest one of that number. */
 static struct http_conn *
 find_fd(struct http_server *server, int fd)
 {
@@ -305,7 +305,8 @@ start_daemon(struct http_server *server)
 static int
 poll_daemon(struct http_server *server)
 {
-  const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  const union MHD_DaemonInfo *info =
+      MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
   uv_loop_t *loop = &server->worker->loop;
 
   if (info == NULL || uv_poll_init(loop, &server->poll, info->epoll_fd) != 0)

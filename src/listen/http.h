@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP server of a worker, as its files see it. libmicrohttpd has an epoll of its own, which
- * the loop polls; it runs in a hook of the worker, so that requests read in a turn and answers made
- * in it leave in the same turn.
+/* The HTTP server of a worker, as its files see it. libmicrohttpd has an epoll of its own,
+ * which the loop polls; it runs in a hook of the worker, so that requests read in a turn and
+ * answers made in it leave in the same turn.
  *
  *   http.c          the daemon on the loop, connections from adoption to end
  *   http-request.c  a request from its head to request_start()
  *   http-reply.c    answers: whole, in pieces, small ones of our own
  *   http-sweep.c    deadlines, and clients that have left
  *
- * One connection has one request at a time (RFC 9112 9.3.2: answers in order), which is why the
- * request's state is part of the connection and costs no memory of its own. */
+ * One connection has one request at a time (RFC 9112 9.3.2: answers in order), which is why
+ * the request's state is part of the connection and costs no memory of its own. */
 #ifndef LISTEN_HTTP_H
 #define LISTEN_HTTP_H
 
@@ -42,7 +42,7 @@ struct http_conn {
   bool suspended;              /* libmicrohttpd leaves it alone until it is woken */
   bool answered;               /* running: `out` is the answer (NULL: there is none) */
   bool linger;                 /* a refusal is on its way: close gently */
-  bool later;                  /* not the first request: its head has not passed gate_check() */
+  bool later;                  /* not the first request: gate_check() has not seen its head */
   bool no_body;                /* HEAD */
   bool bad_target;
   /* in libmicrohttpd's memory, valid until the request ends: */
@@ -53,11 +53,11 @@ struct http_conn {
   struct egw_slice origin;     /* allowed and to be named in the answer, or missing */
   struct network *network;
   struct egw_buf *body;
-  size_t announced;            /* Content-Length, only to choose the first size of the buffer */
+  size_t announced;            /* Content-Length, only for the first size of the buffer */
   size_t body_len;
   size_t reserved;             /* of the gateway's byte budget, for the body */
   struct request *request;
-  struct out *out;             /* the answer, until libmicrohttpd has it (in pieces: to its end) */
+  struct out *out;             /* the answer until libmicrohttpd has it (pieces: to the end) */
   size_t queued;               /* bytes of it, part of session.queue_bytes */
   uint64_t since;              /* ms: of the phase, or of the request while it is read */
   uint64_t looked;             /* ms: last look of the sweeper */

@@ -139,7 +139,8 @@ listen_admit(struct listen_worker *lw, struct listener *listener, struct peer *p
   }
   if (peer == NULL)
     return true;
-  if (!client_counts_take(listener->clients, &peer->addr, limits->max_connections_per_client)) {
+  if (!client_counts_take(listener->clients, &peer->addr,
+                          limits->max_connections_per_client)) {
     atomic_fetch_sub_explicit(&listener->connections, 1, memory_order_relaxed);
     metric_add(&refused[REFUSED_PER_CLIENT], 1);
     return false;

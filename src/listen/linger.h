@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Refusals, and closing a connection such that its client can read the last answer: closing a
- * socket that holds unread bytes makes the kernel send a reset, which can overtake the answer. So
- * the sending side is shut and what still comes in is read for a while, within bounds. */
+ * socket that holds unread bytes makes the kernel send a reset, which can overtake the answer.
+ * So the sending side is shut and what still comes in is read for a while, within bounds. */
 #ifndef LISTEN_LINGER_H
 #define LISTEN_LINGER_H
 
@@ -18,8 +18,8 @@ struct refusal_text {
 
 #define REFUSAL_MAX 1024
 
-/* Prints the whole response, with "Connection: close" and a JSON-RPC error as its body. Returns
- * its length (0 when an origin is too long for `cap`). */
+/* Prints the whole response, with "Connection: close" and a JSON-RPC error as its body.
+ * Returns its length (0 when an origin is too long for `cap`). */
 size_t refusal_print(const struct refusal_text *text, char *out, size_t cap);
 
 /* Prints and sends it, as far as the socket takes it at once. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All listeners together: opening and closing them, and the parts that serve them on a worker. */
+/* All listeners together: opening and closing them, and the parts that serve them on a
+ * worker. */
 #include "listen/listen.h"
 
 #include <errno.h>

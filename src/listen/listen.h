@@ -26,16 +26,16 @@ struct listener {
   const struct conf_listener *conf;
   bool admin;                     /* serves /metrics and the like instead of JSON-RPC */
   bool local;                     /* unix socket, or bound to a loopback address */
-  int *fds;                       /* one for each worker (SO_REUSEPORT); unix and admin: one in all */
+  int *fds;                       /* one a worker (SO_REUSEPORT); unix and admin: one in all */
   unsigned fd_count;
   uint16_t port;                  /* really bound */
   char name[128];                 /* for logs and `egw_client` */
   void *tls;                      /* SSL_CTX, or NULL */
   atomic_uint connections;        /* open now, all workers */
   struct client_counts *clients;  /* open connections by address (mutex inside) */
-  struct egw_strings hosts;       /* complete allow-list: "name" (with the bound port or none) or
+  struct egw_strings hosts;       /* complete allow-list: "name" (the bound port or none) or
                                      "name:port"; "*": any */
-  struct socket_file {            /* unix: the file this process made, to remove that one only */
+  struct socket_file {            /* unix: the file that was made, to remove only that one */
     uint64_t device, inode;       /* inode 0: none */
     uint64_t born_ns;             /* inodes are used again at once */
   } file;
@@ -47,7 +47,8 @@ struct listeners {
 };
 
 /* Binds everything. -1 with the reason logged: nothing stays bound. */
-int listen_open(struct listeners *listeners, const struct conf *conf, unsigned workers) EGW_MUST_CHECK;
+int listen_open(struct listeners *listeners, const struct conf *conf,
+                unsigned workers) EGW_MUST_CHECK;
 
 /* Closes the sockets and removes the unix sockets this process made. */
 void listen_close(struct listeners *listeners);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of listen/ as they see each other. Included by listen/ only.
  *
- *   acceptor.c  accept4 and caps -> visitor.c reads the first head (tls.c: behind TLS) -> gate.c
- *               decides
+ *   acceptor.c  accept4 and caps -> visitor.c reads the first head (tls.c: behind TLS) ->
+ *               gate.c decides
  *   linger.c    refusals, and closing such that the client can read them
  *   gate.c      pure checks of a request head: no sockets, fuzzed
  *   http.c      MHD daemon(s) of the worker: http_adopt()
  *   ws.c        lws context of the worker: ws_adopt()
  *   ipc.c       unix sockets: accepts by itself
  *   session.c   the part of a session common to all
- */
+ * */
 #ifndef LISTEN_PARTS_H
 #define LISTEN_PARTS_H
 
@@ -41,7 +41,7 @@ struct peer {
   struct sockaddr_storage addr;
   socklen_t addr_len;
   char text[64];
-  bool counted;                   /* holds a place in the caps: give it back by peer_release() */
+  bool counted;                   /* holds a place in the caps, see peer_release() */
 };
 /* Fills in the text from the address. */
 void peer_describe(struct peer *peer);
@@ -51,7 +51,7 @@ void peer_release(struct listener *listener, struct peer *peer);
 /* --- the gate ----------------------------------------------------------------------- */
 
 #define GATE_HEAD_MAX 16384       /* bytes of a request head */
-#define GATE_HTTP_HEAD_MAX 8192   /* of one that goes to the HTTP server, whose memory it must fit */
+#define GATE_HTTP_HEAD_MAX 8192   /* of one that goes to the HTTP server */
 #define GATE_HEADERS_MAX 64
 
 enum gate_kind { GATE_MORE, GATE_HTTP, GATE_WEBSOCKET, GATE_REFUSED };
@@ -71,21 +71,22 @@ struct gate_head {
   bool chunked;                   /* the body comes in chunks: length not known */
   bool expects;                   /* waits for "100 Continue" */
   /* GATE_REFUSED: */
-  int status;                     /* HTTP status to answer with; the connection is then closed */
+  int status;                     /* of the answer; the connection is closed after it */
   enum refusal refusal;
   const char *why;                /* constant text */
 };
 
-/* Judges the bytes received so far. GATE_MORE: the head is not complete (and not too long). The
- * rules are those of RFC 9112 read strictly, section 2.1-2.3 and 2.8 of the threat model in
- * docs/internals/threats.md: CRLF line ends, token names, one Host that is on the listener's
- * list, no NUL or obs-fold, Content-Length and Transfer-Encoding as RFC 9112 6 allows them
- * (not both), Origin on the list if present, origin-form target (or absolute-form of the
- * same authority). Pure: any thread. */
+/* Judges the bytes received so far. GATE_MORE: the head is not complete (and not too long).
+ * The rules are those of RFC 9112 read strictly, section 2.1-2.3 and 2.8 of the threat model
+ * in docs/internals/threats.md: CRLF line ends, token names, one Host that is on the
+ * listener's list, no NUL or obs-fold, Content-Length and Transfer-Encoding as RFC 9112 6
+ * allows them (not both), Origin on the list if present, origin-form target (or absolute-form
+ * of the same authority). Pure: any thread. */
 enum gate_kind gate_check(const struct listener *listener, const char *bytes, size_t len,
                           struct gate_head *head);
 
-/* The same rules on parsed headers, for the later requests of a connection that MHD has parsed. */
+/* The same rules on parsed headers, for the later requests of a connection that MHD has
+ * parsed. */
 bool gate_check_headers(const struct listener *listener, struct gate_head *head);
 
 /* Host and Origin lists. */
@@ -96,13 +97,15 @@ bool gate_origin_allowed(const struct listener *listener, struct egw_slice origi
 
 int http_start(struct listen_worker *lw);
 /* Takes the socket and the peer's place. The first request's bytes are still in the socket. */
-void http_adopt(struct http_server *http, struct listener *listener, int fd, struct peer *peer);
+void http_adopt(struct http_server *http, struct listener *listener, int fd,
+                struct peer *peer);
 void http_drain(struct http_server *http);
 void http_stop(struct http_server *http);   /* ends in listen_part_closed() */
 
 int ws_start(struct listen_worker *lw);
-/* Takes the socket and the peer's place. `head` was judged GATE_WEBSOCKET; `rest` are bytes that
- * were read from the socket behind the head (usually none). `network` by the target's path. */
+/* Takes the socket and the peer's place. `head` was judged GATE_WEBSOCKET; `rest` are bytes
+ * that were read from the socket behind the head (usually none). `network` by the target's
+ * path. */
 void ws_adopt(struct ws_server *ws, struct listener *listener, int fd, struct peer *peer,
               struct network *network, const struct gate_head *head, struct egw_slice rest);
 void ws_drain(struct ws_server *ws);

@@ -53,8 +53,8 @@ extra_of(const struct refusal_text *text)
   }
 }
 
-/* The JSON-RPC error that goes with a status: with a code of its own, or "invalid request" with
- * the reason. */
+/* The JSON-RPC error that goes with a status: with a code of its own, or "invalid request"
+ * with the reason. */
 static int
 print_body(const struct refusal_text *text, char *out, size_t cap)
 {
@@ -65,7 +65,8 @@ print_body(const struct refusal_text *text, char *out, size_t cap)
   const struct rpc_fault_info *info = rpc_fault_info(fault);
 
   return snprintf(out, cap,
-                  "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}\n",
+                  "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,"
+                  "\"message\":\"%s\"}}\n",
                   info->code, fault == RPC_FAULT_INVALID_REQUEST ? text->why : info->message);
 }
 

@@ -63,7 +63,8 @@ read_group(const struct listener *listener, bool *given, gid_t *gid)
   *given = listener->conf->group != NULL;
   if (!*given)
     return 0;
-  if (getgrnam_r(listener->conf->group, &group, text, sizeof text, &found) != 0 || found == NULL)
+  if (getgrnam_r(listener->conf->group, &group, text, sizeof text, &found) != 0 ||
+      found == NULL)
     return complain(listener, "no such group");
   *gid = group.gr_gid;
   return 0;
@@ -121,8 +122,8 @@ identify(const char *path, struct socket_file *file)
   return true;
 }
 
-/* The mode is given by the umask, since the path can be connected to as soon as it is there. With
- * a group, others than the owner get in only after the group is right. */
+/* The mode is given by the umask, since the path can be connected to as soon as it is there.
+ * With a group, others than the owner get in only after the group is right. */
 static int
 bind_with_mode(struct listener *listener, int fd, const struct sockaddr_un *un)
 {

@@ -8,8 +8,8 @@
 #define LISTEN_BACKLOG 4096
 
 /* Binds listener->conf: fills in fds, fd_count, port, name, local (and file). `count` TCP
- * sockets share the port by SO_REUSEPORT; a unix socket is one. -1 with the reason logged; what
- * was opened is closed by sockets_close() then too. */
+ * sockets share the port by SO_REUSEPORT; a unix socket is one. -1 with the reason logged;
+ * what was opened is closed by sockets_close() then too. */
 int sockets_open(struct listener *listener, unsigned count) EGW_MUST_CHECK;
 void sockets_close(struct listener *listener);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* TLS connections: handshake, first head, pump. See tls.h.
  *
- * The pump has one buffer for each direction and reads into it only when it is empty: a side that
- * does not read makes the other one wait, and a connection's memory is bounded. */
+ * The pump has one buffer for each direction and reads into it only when it is empty: a side
+ * that does not read makes the other one wait, and a connection's memory is bounded. */
 #include "listen/tls.h"
 
 #include <errno.h>
@@ -142,8 +142,8 @@ on_poll(uv_poll_t *poll, int status, int events)
     drive(c);
 }
 
-/* The server has closed its end with bytes unread: libuv calls that an error and stops polling, but
- * what the server wrote before is still there to be read. */
+/* The server has closed its end with bytes unread: libuv calls that an error and stops
+ * polling, but what the server wrote before is still there to be read. */
 static void
 on_inner_poll(uv_poll_t *poll, int status, int events)
 {

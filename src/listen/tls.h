@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS in front of the gate: the handshake, the first head from the decrypted bytes, then a pump
- * between the client and a socket pair, whose other end the HTTP or WebSocket server gets. */
+/* TLS in front of the gate: the handshake, the first head from the decrypted bytes, then a
+ * pump between the client and a socket pair, whose other end the HTTP or WebSocket server
+ * gets. */
 #ifndef LISTEN_TLS_H
 #define LISTEN_TLS_H
 
 #include "listen/parts.h"
 
-/* An SSL_CTX for certificate chain and key (PEM files), TLS 1.2 and later. NULL with the reason
- * logged. Main thread. */
-void *tls_context_new(const char *name, const char *certificate, const char *key) EGW_MUST_CHECK;
+/* An SSL_CTX for certificate chain and key (PEM files), TLS 1.2 and later. NULL with the
+ * reason logged. Main thread. */
+void *tls_context_new(const char *name, const char *certificate,
+                      const char *key) EGW_MUST_CHECK;
 void tls_context_free(void *context);
 
 struct tls_door;

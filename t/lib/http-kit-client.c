@@ -118,7 +118,8 @@ receive_chunks(int fd, struct reply *reply)
     if (!receive_line(fd, line, sizeof line))
       return false;
     len = strtoul(line, NULL, 16);
-    if (!receive_all(fd, reply, len) || !receive_line(fd, line, sizeof line) || line[0] != '\0')
+    if (!receive_all(fd, reply, len) || !receive_line(fd, line, sizeof line) ||
+        line[0] != '\0')
       return false;
   } while (len > 0);
   return true;

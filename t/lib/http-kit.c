@@ -186,7 +186,8 @@ on_slow(struct wheel_timer *timer)
 }
 
 struct request *
-request_start(struct session *session, struct network *network, struct egw_buf *text, void *cookie)
+request_start(struct session *session, struct network *network, struct egw_buf *text,
+              void *cookie)
 {
   struct request *r = calloc(1, sizeof *r);
   struct egw_slice bytes = egw_buf_slice(text);

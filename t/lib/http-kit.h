@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker with the real listeners, and a stand-in for all that is behind them: what a request's
- * text says is what happens to it. With a small blocking client. For tests of listen/.
+/* A worker with the real listeners, and a stand-in for all that is behind them: what a
+ * request's text says is what happens to it. With a small blocking client. For tests of
+ * listen/.
  *
  *   "echo ..."   answered with its own text, later in the same turn
  *   "slow MS"    answered after that time
@@ -12,7 +13,7 @@
  *   "drip N"     N pieces of 5 bytes, one each 5 ms
  *   "break"      the first piece of a stream, which is then aborted
  *   "late"       a stream whose first piece comes after 150 ms
- */
+ * */
 #ifndef T_LIB_HTTP_KIT_H
 #define T_LIB_HTTP_KIT_H
 
@@ -63,8 +64,8 @@ int kit_connect(uint16_t port);
 void kit_send(int fd, const char *text);
 void kit_send_bytes(int fd, const void *bytes, size_t len);
 
-/* Reads one response; `head` is the answer to a HEAD. status 0: the connection ended or time ran
- * out first. */
+/* Reads one response; `head` is the answer to a HEAD. status 0: the connection ended or time
+ * ran out first. */
 void kit_read(int fd, struct reply *reply, bool head);
 void reply_free(struct reply *reply);
 /* The value of a header, in static memory; NULL: not there. */

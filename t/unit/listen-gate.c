@@ -48,7 +48,8 @@ struct head_case {
 
 static const struct head_case cases[] = {
   GOOD("a POST", POST "Content-Type: application/json\r\nContent-Length: 3\r\n" END),
-  GOOD("no space after the colon", "POST / HTTP/1.1\r\nHost:localhost\r\nContent-Length:0\r\n" END),
+  GOOD("no space after the colon",
+       "POST / HTTP/1.1\r\nHost:localhost\r\nContent-Length:0\r\n" END),
   GOOD("tabs and spaces around a value",
        "POST / HTTP/1.1\r\nHost: \t localhost \t\r\nContent-Length: 0\r\n" END),
   GOOD("chunked", POST "Transfer-Encoding: chunked\r\n" END),
@@ -62,12 +63,14 @@ static const struct head_case cases[] = {
   GOOD("HTTP/1.0", "POST / HTTP/1.0\r\nHost: localhost\r\nContent-Length: 2\r\n" END),
   GOOD("a path and a query", "POST /mainnet?a=b&c=%20 HTTP/1.1\r\nHost: localhost\r\n" END),
   GOOD("absolute form", "POST http://localhost/x HTTP/1.1\r\nHost: LOCALHOST\r\n" END),
-  GOOD("absolute form without a path", "GET http://localhost HTTP/1.1\r\nHost: localhost\r\n" END),
+  GOOD("absolute form without a path",
+       "GET http://localhost HTTP/1.1\r\nHost: localhost\r\n" END),
   GOOD("an empty line in front", "\r\n" POST END),
   GOOD("expectation", POST "Expect: 100-Continue\r\nContent-Length: 9\r\n" END),
   GOOD("Connection: upgrade alone", POST "Connection: upgrade\r\n" END),
   GOOD("other upgrades are overlooked", POST "Connection: upgrade\r\nUpgrade: h2c\r\n" END),
-  GOOD("an upgrade by POST is overlooked", POST "Connection: upgrade\r\nUpgrade: websocket\r\n" END),
+  GOOD("an upgrade by POST is overlooked",
+       POST "Connection: upgrade\r\nUpgrade: websocket\r\n" END),
   GOOD("TE: trailers", POST "TE: trailers\r\n" END),
   GOOD("high bytes in a value", POST "X: \xc3\xa4\xff\r\n" END),
   GOOD("an empty value", POST "X:\r\n" END),
@@ -78,7 +81,8 @@ static const struct head_case cases[] = {
   GOOD("same-origin", POST "Sec-Fetch-Site: same-origin\r\n" END),
 
   BAD(400, "both lengths", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n" END),
-  BAD(400, "both lengths, the other way", POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n" END),
+  BAD(400, "both lengths, the other way",
+      POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n" END),
   BAD(400, "two lengths", POST "Content-Length: 3\r\nContent-Length: 4\r\n" END),
   BAD(400, "two equal lengths", POST "Content-Length: 3\r\nContent-Length: 3\r\n" END),
   BAD(400, "a list of lengths", POST "Content-Length: 3, 3\r\n" END),
@@ -92,7 +96,8 @@ static const struct head_case cases[] = {
   BAD(400, "xchunked", POST "Transfer-Encoding: xchunked\r\n" END),
   BAD(400, "gzip, chunked", POST "Transfer-Encoding: gzip, chunked\r\n" END),
   BAD(400, "chunked, chunked", POST "Transfer-Encoding: chunked, chunked\r\n" END),
-  BAD(400, "chunked twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" END),
+  BAD(400, "chunked twice",
+      POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" END),
   BAD(400, "white space behind chunked", POST "Transfer-Encoding: chunked \r\n" END),
   BAD(400, "white space behind a length", POST "Content-Length: 3\t\r\n" END),
   BAD(400, "identity", POST "Transfer-Encoding: identity\r\n" END),
@@ -117,11 +122,13 @@ static const struct head_case cases[] = {
   BAD(400, "a name with high bytes", POST "X\xc3: z\r\n" END),
   BAD(400, "GET with a body", GET "Content-Length: 3\r\n" END),
   BAD(400, "GET with chunks", GET "Transfer-Encoding: chunked\r\n" END),
-  BAD(400, "OPTIONS with a body", "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n" END),
+  BAD(400, "OPTIONS with a body",
+      "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n" END),
   BAD(400, "no Host", "POST / HTTP/1.1\r\n" END),
   BAD(400, "no Host in HTTP/1.0", "POST / HTTP/1.0\r\n" END),
   BAD(400, "two Hosts", POST "Host: localhost\r\n" END),
-  BAD(400, "another authority in the target", "POST http://evil.com/ HTTP/1.1\r\nHost: localhost\r\n" END),
+  BAD(400, "another authority in the target",
+      "POST http://evil.com/ HTTP/1.1\r\nHost: localhost\r\n" END),
   BAD(400, "a target without a slash", "POST x HTTP/1.1\r\nHost: localhost\r\n" END),
   BAD(400, "no target", "POST  HTTP/1.1\r\nHost: localhost\r\n" END),
   BAD(400, "two spaces", "POST  / HTTP/1.1\r\nHost: localhost\r\n" END),
@@ -156,7 +163,8 @@ static const struct head_case cases[] = {
   BAD(403, "an Origin with user info", POST "Origin: http://good.example@evil.com\r\n" END),
   BAD(403, "an Origin cut short", POST "Origin: http://good.exampl\r\n" END),
   BAD(403, "an empty Origin", POST "Origin:\r\n" END),
-  BAD(403, "two Origins", POST "Origin: http://good.example\r\nOrigin: http://good.example\r\n" END),
+  BAD(403, "two Origins",
+      POST "Origin: http://good.example\r\nOrigin: http://good.example\r\n" END),
   BAD(403, "cross-site without an Origin", POST "Sec-Fetch-Site: cross-site\r\n" END),
   BAD(403, "a WebSocket of a foreign page", WS KEY "Origin: http://evil.example\r\n" END),
 
@@ -168,15 +176,18 @@ static const struct head_case cases[] = {
   BAD(400, "a handshake without a key", WS END),
   BAD(400, "a handshake with two keys", WS KEY KEY END),
   BAD(400, "a short key", WS "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j\r\n" END),
-  BAD(400, "a key that is not base64", WS "Sec-WebSocket-Key: dGhlIHNhbXBs!SBub25jZQ==\r\n" END),
+  BAD(400, "a key that is not base64",
+      WS "Sec-WebSocket-Key: dGhlIHNhbXBs!SBub25jZQ==\r\n" END),
   BAD(400, "a key without padding", WS "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQab\r\n" END),
   BAD(400, "a handshake with a body", WS KEY "Content-Length: 0\r\n" END),
   BAD(400, "a handshake without Connection",
       GET "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" KEY END),
-  BAD(400, "a handshake without a version", GET "Upgrade: websocket\r\nConnection: upgrade\r\n" KEY END),
+  BAD(400, "a handshake without a version",
+      GET "Upgrade: websocket\r\nConnection: upgrade\r\n" KEY END),
   BAD(400, "a handshake with two versions", WS "Sec-WebSocket-Version: 13\r\n" KEY END),
   BAD(426, "version 12",
-      GET "Upgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 12\r\n" KEY END),
+      GET "Upgrade: websocket\r\nConnection: upgrade\r\n"
+      "Sec-WebSocket-Version: 12\r\n" KEY END),
   BAD(400, "a handshake in HTTP/1.0",
       "GET / HTTP/1.0\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
       "Sec-WebSocket-Version: 13\r\n" KEY END),
@@ -234,7 +245,8 @@ test_findings(void)
                              "Origin: http://good.example\r\n\r\n{\"a\":1}";
   struct gate_head head;
 
-  is_int(gate_check(&listener, text, sizeof text - 1, &head), GATE_HTTP, "a head with everything");
+  is_int(gate_check(&listener, text, sizeof text - 1, &head), GATE_HTTP,
+         "a head with everything");
   is_int(head.length, strstr(text, "{") - text, "its length does not take in the body");
   is_slice(head.method, "POST", "method");
   is_slice(head.target, "/mainnet?x", "target");
@@ -294,20 +306,26 @@ test_sizes(void)
 
 static const char *const good_hosts[] = {
   "localhost", "LOCALHOST", "LocalHost:8645", "localhost:8645", "127.0.0.1", "127.0.0.1:8645",
-  "[::1]", "[::1]:8645", "[0:0:0:0:0:0:0:1]", "[0000::0001]:8645", "gw.example", "GW.Example:8645",
+  "[::1]", "[::1]:8645", "[0:0:0:0:0:0:0:1]", "[0000::0001]:8645", "gw.example",
+      "GW.Example:8645",
   "far.example", "far.example:443", "odd.example:9000",
 };
 static const char *const bad_hosts[] = {
-  "", "evil.com", "evil.com:8645", "localhost.evil.com", "localhost.evil.com:8645", "evil.localhost",
+  "", "evil.com", "evil.com:8645", "localhost.evil.com", "localhost.evil.com:8645",
+      "evil.localhost",
   "localhost.", "localhost.:8645", "l", "local", "localhos", "localhosts", "localhost:80",
   "localhost:", "localhost:0", "localhost:8645x", "localhost:+8645", "localhost:08645x",
-  "localhost:864", "localhost:86455", "localhost:8645:8645", "localhost: 8645", "localhost :8645",
+  "localhost:864", "localhost:86455", "localhost:8645:8645", "localhost: 8645",
+      "localhost :8645",
   "localhost/", "localhost#", "localhost?", "localhost,evil.com", "localhost evil.com",
-  "localhost@evil.com", "evil.com@localhost", "user:pw@localhost", "local%68ost", "localhost%00",
+  "localhost@evil.com", "evil.com@localhost", "user:pw@localhost", "local%68ost",
+      "localhost%00",
   "\"localhost\"", "http://localhost", "127.1", "127.0.0.1.", "127.0.0.01", "127.000.000.001",
-  "0x7f.1", "0x7f000001", "2130706433", "017700000001", "127.0.0.2", "0.0.0.0", "0.0.0.0:8645", "0",
+  "0x7f.1", "0x7f000001", "2130706433", "017700000001", "127.0.0.2", "0.0.0.0", "0.0.0.0:8645",
+      "0",
   "10.0.0.1", "127.0.0.1:9999", "[::]", "[::1", "::1", "[::1]8645", "[::1]:", "[::1]:1",
-  "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[fe80::1%25lo]", "[]", "[localhost]", "[127.0.0.1]",
+  "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[fe80::1%25lo]", "[]", "[localhost]",
+      "[127.0.0.1]",
   "far.example:8645", "far.example:80", "odd.example", "odd.example:8645", "gw.example:443",
   "xn--localhost-", "loc\xc3\xa4lhost", "localhost\tx", "*", ".", "-", ":", ":8645",
 };
@@ -316,7 +334,8 @@ static void
 test_hosts(void)
 {
   for (size_t i = 0; i < sizeof good_hosts / sizeof *good_hosts; i++)
-    ok(gate_host_allowed(&listener, (struct egw_slice){ good_hosts[i], strlen(good_hosts[i]) }),
+    ok(gate_host_allowed(&listener, (struct egw_slice){ good_hosts[i],
+                                                       strlen(good_hosts[i]) }),
        "Host '%s' is one of ours", good_hosts[i]);
   for (size_t i = 0; i < sizeof bad_hosts / sizeof *bad_hosts; i++)
     ok(!gate_host_allowed(&listener, (struct egw_slice){ bad_hosts[i], strlen(bad_hosts[i]) }),
@@ -349,7 +368,8 @@ test_listeners(void)
 
   is_int(gate_check(&l, POST END, strlen(POST END), &head), GATE_REFUSED, "no HTTP is served");
   is_int(head.status, 426, "but something else is");
-  is_int(gate_check(&l, WS KEY END, strlen(WS KEY END), &head), GATE_WEBSOCKET, "WebSocket is");
+  is_int(gate_check(&l, WS KEY END, strlen(WS KEY END), &head), GATE_WEBSOCKET,
+         "WebSocket is");
   l.conf = &only_http;
   is_int(gate_check(&l, WS KEY END, strlen(WS KEY END), &head), GATE_HTTP,
          "without WebSocket the upgrade is overlooked");
@@ -393,7 +413,8 @@ test_parsed(void)
 static size_t
 decode(struct egw_slice text, char *out)
 {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                               "0123456789+/";
   unsigned bits = 0, have = 0;
   size_t n = 0;
 
@@ -424,7 +445,8 @@ is_elsewhere(const char *reason)
   return false;
 }
 
-/* The case such that only what it is about can be refused: a Host, and a method that is served. */
+/* The case such that only what it is about can be refused: a Host, and a method that is
+ * served. */
 static size_t
 adapt(const char *text, size_t len, char *out)
 {
@@ -497,7 +519,8 @@ test_llhttp(void)
     test_llhttp_line(line, (size_t)len, &count, &passed);
   free(line);
   fclose(file);
-  ok(count > 30 && passed == count, "%u of %u heads that llhttp refuses are refused", passed, count);
+  ok(count > 30 && passed == count, "%u of %u heads that llhttp refuses are refused", passed,
+     count);
 }
 
 int

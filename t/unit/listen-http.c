@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP over real sockets: framing, several requests on a connection, refusals that a client can
- * read, answers whole and in pieces. */
+/* HTTP over real sockets: framing, several requests on a connection, refusals that a client
+ * can read, answers whole and in pieces. */
 #include "../lib/http-kit.h"
 
 #include <microhttpd.h>
@@ -10,13 +10,14 @@
 #include "../lib/tap.h"
 
 #define JSON "Host: localhost\r\nContent-Type: application/json\r\n"
+#define POST "POST / HTTP/1.1\r\n" JSON
 
 static struct kit kit;
 static struct reply reply;
 
-/* Debian 12's libmicrohttpd, whose lenient parser the gate makes up for. Newer ones are strict by
- * themselves (and cut the connection without a word for some faults), trim white space as they
- * should, and up to 1.0.1 can't read chunk extensions. */
+/* Debian 12's libmicrohttpd, whose lenient parser the gate makes up for. Newer ones are strict
+ * by themselves (and cut the connection without a word for some faults), trim white space as
+ * they should, and up to 1.0.1 can't read chunk extensions. */
 static bool
 is_lenient_library(void)
 {
@@ -54,7 +55,8 @@ test_calls(void)
   kit_read(fd, &reply, false);
   is_int(reply.status, 200, "a call is answered");
   is_bytes(reply.body, reply.len, "echo 1", "with its result");
-  is_bytes(reply_header(&reply, "Content-Type"), strlen("application/json"), "application/json",
+  is_bytes(reply_header(&reply, "Content-Type"), strlen("application/json"),
+           "application/json",
            "as JSON");
   ok(reply_header(&reply, "Content-Length") != NULL, "of known length");
   for (int i = 0; i < 50; i++) {
@@ -81,17 +83,20 @@ static void
 test_types(void)
 {
   static const char *const good[] = { "application/json;charset=utf-8", "Application/JSON",
-                                      "application/json ; charset=\"utf-8\"", "application/json-rpc",
+                                      "application/json ; charset=\"utf-8\"",
+                                          "application/json-rpc",
                                       "application/jsonrequest" };
   static const char *const bad[] = { "text/plain", "application/x-www-form-urlencoded",
-                                     "multipart/form-data; boundary=x", "text/plain;application/json",
+                                     "multipart/form-data; boundary=x",
+                                         "text/plain;application/json",
                                      "application/jsonx", "application/json, text/plain", "" };
   char text[512];
   int fd = fresh();
 
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     snprintf(text, sizeof text,
-             "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 4\r\n\r\necho",
+             "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+             "Content-Length: 4\r\n\r\necho",
              good[i]);
     kit_send(fd, text);
     kit_read(fd, &reply, false);
@@ -100,16 +105,19 @@ test_types(void)
   close(fd);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     snprintf(text, sizeof text,
-             "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 4\r\n\r\necho",
+             "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+             "Content-Length: 4\r\n\r\necho",
              bad[i]);
     ask_refused(text, 415, bad[i]);
   }
-  ask_refused("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\necho", 415, "no type");
-  ask_refused("POST / HTTP/1.1\r\n" JSON "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\necho", 415,
+  ask_refused("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\necho", 415,
+              "no type");
+  ask_refused(POST "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\necho", 415,
               "an encoding");
-  ask_refused("POST / HTTP/1.1\r\n" JSON "Content-Type: text/plain\r\nContent-Length: 4\r\n\r\necho",
+  ask_refused(POST "Content-Type: text/plain\r\nContent-Length: 4\r\n\r\necho",
               415, "two types");
-  is_bytes(reply_header(&reply, "Content-Type"), strlen("application/json"), "application/json",
+  is_bytes(reply_header(&reply, "Content-Type"), strlen("application/json"),
+           "application/json",
            "a refusal is JSON too");
   ok(strstr(reply.body, "\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600") != NULL,
      "and a JSON-RPC error");
@@ -123,16 +131,18 @@ test_chunks(void)
   static const char text[] = "echo in small chunks";
   int fd = fresh();
 
-  kit_send(fd, "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: chunked\r\n\r\n");
+  kit_send(fd, POST "Transfer-Encoding: chunked\r\n\r\n");
   for (const char *p = text; *p != '\0'; p++) {
     char chunk[32];
 
-    snprintf(chunk, sizeof chunk, "1%s\r\n%c\r\n", is_lenient_library() ? ";name=value" : "", *p);
+    snprintf(chunk, sizeof chunk, "1%s\r\n%c\r\n", is_lenient_library() ? ";name=value" : "",
+             *p);
     kit_send(fd, chunk);
   }
   kit_send(fd, "0\r\nX-Trailer: a\r\nContent-Length: 9\r\n\r\n");
   kit_read(fd, &reply, false);
-  is_bytes(reply.body, reply.len, text, "a body in chunks of a byte, with extensions and trailers");
+  is_bytes(reply.body, reply.len, text,
+           "a body in chunks of a byte, with extensions and trailers");
   kit_post(fd, "", "echo next");
   kit_read(fd, &reply, false);
   is_bytes(reply.body, reply.len, "echo next", "the connection is in step after it");
@@ -146,14 +156,14 @@ test_expect(void)
   char got[sizeof interim] = "";
   int fd = fresh();
 
-  kit_send(fd, "POST / HTTP/1.1\r\n" JSON "Expect: 100-continue\r\nContent-Length: 6\r\n\r\n");
+  kit_send(fd, POST "Expect: 100-continue\r\nContent-Length: 6\r\n\r\n");
   recv(fd, got, sizeof got - 1, MSG_WAITALL);
   is_bytes(got, strlen(got), interim, "100 Continue comes before the body");
   kit_send(fd, "echo 9");
   kit_read(fd, &reply, false);
   is_bytes(reply.body, reply.len, "echo 9", "then the answer");
   close(fd);
-  ask_refused("POST / HTTP/1.1\r\n" JSON "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n",
+  ask_refused(POST "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n",
               413, "too much to expect");
   ok(strncmp(reply.head, "HTTP/1.1 413", 12) == 0, "without 100 Continue");
 }
@@ -166,7 +176,7 @@ send_large(size_t len, bool chunked, const char **name)
   int fd = fresh();
 
   memset(block, 'x', sizeof block);
-  snprintf(text, sizeof text, "POST / HTTP/1.1\r\n" JSON "%s%.0zu\r\n\r\n",
+  snprintf(text, sizeof text, POST "%s%.0zu\r\n\r\n",
            chunked ? "Transfer-Encoding: chunked\r\nX: " : "Content-Length: ", len);
   kit_send(fd, text);
   for (size_t left = len; left > 0;) {
@@ -236,8 +246,8 @@ test_pipelining(void)
 {
   int fd = fresh();
 
-  kit_send(fd, "POST / HTTP/1.1\r\n" JSON "Content-Length: 7\r\n\r\nslow 30"
-               "POST / HTTP/1.1\r\n" JSON "Content-Length: 6\r\n\r\necho 2"
+  kit_send(fd, POST "Content-Length: 7\r\n\r\nslow 30"
+               POST "Content-Length: 6\r\n\r\necho 2"
                "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   kit_read(fd, &reply, false);
   is_bytes(reply.body, reply.len, "slow 30", "pipelined: first");
@@ -249,26 +259,28 @@ test_pipelining(void)
 }
 
 static const char *const smuggled[] = {
-  "POST / HTTP/1.1\r\n" JSON "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Content-Length: 4\r\nContent-Length: 5\r\n\r\necho",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: xchunked\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: gzip, chunked\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: identity\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-  "POST / HTTP/1.1\r\n" JSON "X: a\r\n Content-Length: 9\r\nContent-Length: 4\r\n\r\necho",
-  "POST / HTTP/1.1\r\n" JSON "X: a\nContent-Length: 4\r\n\r\necho",
-  "POST / HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 4\n\necho",
+  POST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+  POST "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+  POST "Content-Length: 4\r\nContent-Length: 5\r\n\r\necho",
+  POST "Transfer-Encoding: xchunked\r\n\r\n",
+  POST "Transfer-Encoding: gzip, chunked\r\n\r\n",
+  POST "Transfer-Encoding: identity\r\n\r\n",
+  POST "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+  POST "X: a\r\n Content-Length: 9\r\nContent-Length: 4\r\n\r\necho",
+  POST "X: a\nContent-Length: 4\r\n\r\necho",
+  "POST / HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"
+  "Content-Length: 4\n\necho",
   "POST  / HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho",
-  "POST / HTTP/1.1\r\n" JSON "Host: localhost\r\nContent-Length: 4\r\n\r\necho",
+  POST "Host: localhost\r\nContent-Length: 4\r\n\r\necho",
   "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\necho",
   "POST /a%00b HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho",
   "POST http://evil.com/ HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho",
 };
 static const char *const foreign[] = {
-  "POST / HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\necho",
-  "POST / HTTP/1.1\r\n" JSON "Origin: http://evil.com\r\nContent-Length: 4\r\n\r\necho",
-  "POST / HTTP/1.1\r\n" JSON "Sec-Fetch-Site: cross-site\r\nContent-Length: 4\r\n\r\necho",
+  "POST / HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\n"
+  "Content-Length: 4\r\n\r\necho",
+  POST "Origin: http://evil.com\r\nContent-Length: 4\r\n\r\necho",
+  POST "Sec-Fetch-Site: cross-site\r\nContent-Length: 4\r\n\r\necho",
 };
 
 /* For the name of a test: line ends and NUL bytes as dots. */
@@ -284,12 +296,12 @@ show(const char *text, size_t len)
   return shown;
 }
 
-/* The request comes first, and second on its connection, where libmicrohttpd reads it: each time
- * exactly one refusal, and what follows is not executed. */
+/* The request comes first, and second on its connection, where libmicrohttpd reads it: each
+ * time exactly one refusal, and what follows is not executed. */
 static void
 check_smuggling(const char *text, size_t len, int status)
 {
-  static const char hidden[] = "POST / HTTP/1.1\r\n" JSON "Content-Length: 6\r\n\r\necho!!";
+  static const char hidden[] = POST "Content-Length: 6\r\n\r\necho!!";
   int started;
 
   for (int second = 0; second < 2; second++) {
@@ -314,13 +326,15 @@ check_smuggling(const char *text, size_t len, int status)
 static void
 test_smuggling(void)
 {
-  static const char space[] = "POST / HTTP/1.1\r\n" JSON "Transfer-Encoding: chunked \r\n\r\n"
+  static const char space[] = POST "Transfer-Encoding: chunked \r\n\r\n"
                               "0\r\n\r\n";
-  static const char nul[] = "POST / HTTP/1.1\r\n" JSON "Content-Length: 4\0 99\r\n\r\necho";
+  static const char nul[] = POST "Content-Length: 4\0 99\r\n\r\necho";
   static const char nul_host[] = "POST / HTTP/1.1\r\nHost: localhost\0.evil\r\n"
-                                 "Content-Type: application/json\r\nContent-Length: 4\r\n\r\necho";
-  static const char nul_target[] = "POST /\0x HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho";
-  static const char nul_last[] = "POST / HTTP/1.1\r\n" JSON "Content-Length: 4\r\nX: y\0z\r\n\r\necho";
+                                 "Content-Type: application/json\r\n"
+                                 "Content-Length: 4\r\n\r\necho";
+  static const char nul_target[] = "POST /\0x HTTP/1.1\r\n" JSON
+                                   "Content-Length: 4\r\n\r\necho";
+  static const char nul_last[] = POST "Content-Length: 4\r\nX: y\0z\r\n\r\necho";
 
   for (size_t i = 0; i < sizeof smuggled / sizeof *smuggled; i++)
     check_smuggling(smuggled[i], strlen(smuggled[i]), 400);
@@ -342,8 +356,10 @@ test_variations(void)
 
   kit_post(fd, "", "echo");
   kit_read(fd, &reply, false);
-  kit_send(fd, "\r\nPOST /main?a=1&b HTTP/1.1\r\nHost:localhost\r\ncontent-type:\tapplication/json\r\n"
-               "X-Empty:\r\nX-Spaces:   \r\nX-Trail: y  \r\nCookie: a=b; c=d\r\nContent-Length: 5"
+  kit_send(fd,
+       "\r\nPOST /main?a=1&b HTTP/1.1\r\nHost:localhost\r\ncontent-type:\tapplication/json\r\n"
+               "X-Empty:\r\nX-Spaces:   \r\nX-Trail: y  \r\nCookie: a=b; c=d\r\n"
+               "Content-Length: 5"
                "\r\n\r\necho2");
   kit_read(fd, &reply, false);
   is_bytes(reply.body, reply.len, "echo2", "white space, empty values, cookies, a query");
@@ -371,8 +387,8 @@ check_long_head(const char *name, size_t len)
   close(fd);
 }
 
-/* The longest head that the gate lets in is read by the server behind it, too. It takes cookies
- * apart in a copy, so that there is room for fewer of these. */
+/* The longest head that the gate lets in is read by the server behind it, too. It takes
+ * cookies apart in a copy, so that there is room for fewer of these. */
 static void
 test_long_head(void)
 {
@@ -422,9 +438,11 @@ test_methods(void)
   ok(reply_header(&reply, "Access-Control-Allow-Origin") == NULL, "has no CORS headers");
   ask_refused("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx", 405, "PUT");
   ok(strstr(reply_header(&reply, "Allow"), "POST") != NULL, "names what is allowed");
-  ask_refused("POST /nowhere HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho", 404, "another path");
+  ask_refused("POST /nowhere HTTP/1.1\r\n" JSON "Content-Length: 4\r\n\r\necho", 404,
+              "another path");
   ask_refused("GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "GET of another path");
-  ask_refused("HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "HEAD of another path");
+  ask_refused("HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
+              "HEAD of another path");
 }
 
 static void

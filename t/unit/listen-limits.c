@@ -80,7 +80,8 @@ test_counts(void)
   ok(take(counts, "10.0.0.1", 2), "one left, one may come");
   ok(take(counts, "2001:db8:1:2:aaaa::1", 2) && take(counts, "2001:db8:1:2:bbbb::2", 2),
      "two of an IPv6 network");
-  ok(!take(counts, "2001:db8:1:2::3", 2), "a third address of the same /64 is the same client");
+  ok(!take(counts, "2001:db8:1:2::3", 2),
+     "a third address of the same /64 is the same client");
   ok(take(counts, "2001:db8:1:3::3", 2), "one of another /64 is not");
   ok(take(counts, "::1", 1) && take(counts, "0.0.0.1", 1), "IPv4 and IPv6 do not meet");
   ok(take(counts, "unix", 1) && take(counts, "unix", 1), "unix peers are not counted");
@@ -143,7 +144,8 @@ test_connections(void)
   kit_limit(&kit, &limits);
 }
 
-/* Descriptors run out: the clients that are there are served, others are told, the loop sleeps. */
+/* Descriptors run out: the clients that are there are served, others are told, the loop
+ * sleeps. */
 static void
 test_descriptors(void)
 {
@@ -170,7 +172,8 @@ test_descriptors(void)
   }
   for (int i = 0; i < KIT_WAIT && kit_refused(&kit, REFUSED_DESCRIPTORS) < MANY - 20; i++)
     kit_sessions(&kit);
-  ok(kit_refused(&kit, REFUSED_DESCRIPTORS) >= MANY - 20, "clients that find no descriptor left");
+  ok(kit_refused(&kit, REFUSED_DESCRIPTORS) >= MANY - 20,
+     "clients that find no descriptor left");
   kit_post(served, "", "echo on");
   kit_read(served, &reply, false);
   is_int(reply.status, 200, "one that is connected is served on");
@@ -211,7 +214,8 @@ test_slow_head(void)
   kit_read(fd, &reply, false);
   is_int(reply.status, 408, "half a head times out");
   ok(now_ms() - began >= 300 && now_ms() - began < 3000, "after the time for heads");
-  ok(metric_read(&kit.worker.metrics->loop_turns) - turns < 100, "waiting for it costs nothing");
+  ok(metric_read(&kit.worker.metrics->loop_turns) - turns < 100,
+     "waiting for it costs nothing");
   ok(kit_closed(silent), "so does none");
   close(fd);
   close(silent);
@@ -304,8 +308,8 @@ test_gone(void)
   is_int(kit_sessions(&kit), 0, "no session is left");
 }
 
-/* The end comes together with the last bytes: a whole request, half a body, half a head of a second
- * request. */
+/* The end comes together with the last bytes: a whole request, half a body, half a head of a
+ * second request. */
 static void
 test_gone_at_once(void)
 {

@@ -49,9 +49,11 @@ test_tcp(void)
 
   ok(open_conf(&listeners, &conf, 3), "a port for three workers");
   l = &listeners.v[0];
-  ok(l->port != 0 && l->fd_count == 3 && l->local, "the kernel's choice, three sockets, local");
+  ok(l->port != 0 && l->fd_count == 3 && l->local,
+     "the kernel's choice, three sockets, local");
   ok(strncmp(l->name, "127.0.0.1:", 10) == 0, "named %s", l->name);
-  ok(allows(l, "localhost") && allows(l, "127.0.0.1") && !allows(l, "gw.example"), "its hosts");
+  ok(allows(l, "localhost") && allows(l, "127.0.0.1") && !allows(l, "gw.example"),
+     "its hosts");
   conf.port = l->port;
   ok(!open_conf(&second, &conf, 3), "the port can't be had twice");
   listen_close(&listeners);
@@ -158,7 +160,8 @@ test_unix(void)
      "nor touched");
   fclose(file);
   unlink(path);
-  ok(symlink(other, path) == 0 && !open_conf(&listeners, &conf, 1), "a symbolic link is not followed");
+  ok(symlink(other, path) == 0 && !open_conf(&listeners, &conf, 1),
+     "a symbolic link is not followed");
   is_int(mode_of(other), 0, "nor is what it names made");
   unlink(path);
   memset(text, 'x', sizeof text - 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS in front of the listeners: the same answers as in the clear, back-pressure both ways, ends. */
+/* TLS in front of the listeners: the same answers as in the clear, back-pressure both ways,
+ * ends. */
 #include "../lib/http-kit.h"
 
 #include <openssl/pem.h>
@@ -26,7 +27,8 @@ make_key(const char *path)
   EVP_PKEY *pkey = EVP_EC_gen("P-256");
   FILE *file = fopen(path, "we");
 
-  if (pkey == NULL || file == NULL || !PEM_write_PrivateKey(file, pkey, NULL, NULL, 0, NULL, NULL))
+  if (pkey == NULL || file == NULL || !PEM_write_PrivateKey(file, pkey, NULL, NULL, 0, NULL,
+                                                            NULL))
     abort();
   fclose(file);
   return pkey;
@@ -52,7 +54,8 @@ make_files(void)
   X509_gmtime_adj(X509_getm_notAfter(x), 86400);
   X509_set_pubkey(x, pkey);
   name = X509_get_subject_name(x);
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1,
+                             -1, 0);
   X509_set_issuer_name(x, name);
   file = fopen(certificate, "we");
   if (X509_sign(x, pkey, EVP_sha256()) == 0 || file == NULL || !PEM_write_X509(file, x))
@@ -228,14 +231,18 @@ test_websocket(void)
   SSL *ssl = connect_tls();
   size_t len;
 
-  send_tls(ssl, "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  send_tls(ssl,
+           "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                "Sec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
   is_int(read_tls(ssl, &len), 101, "a WebSocket handshake");
   ok(ends_well(ssl), "whose server ends it");
   disconnect(ssl);
   ssl = connect_tls();
-  send_tls(ssl, "GET /no HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  send_tls(ssl,
+         "GET /no HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                "Sec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
   is_int(read_tls(ssl, &len), 404, "one for a network that is not there");
   disconnect(ssl);
 }
