@@ -37,6 +37,7 @@ struct dispatch {
   unsigned attempts;
   bool fresh;                   /* the next attempt must not reuse a connection */
   struct egw_link *last;        /* of the last attempt */
+  uint64_t began_ms;
   enum egw_outcome stream_outcome;
 };
 

@@ -12,6 +12,7 @@
 #include "rpc/request.h"
 #include "upstream/parts.h"
 
+#define WAITED_MS 300u  /* NOT_SENT after so long: asking the same upstream again at once is no use */
 #define HEAVY_COST 50u /* methods from here on get all the time there is for one attempt */
 
 static void on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why);
@@ -52,6 +53,7 @@ attempt(struct egw_call *call, struct egw_link *link)
 
   d->tried |= UINT64_C(1) << link->upstream->position;
   d->last = link;
+  d->began_ms = uv_now(&call->worker->loop);
   d->attempts++;
   what = (struct xchg_request){
     .method = call->method,
@@ -148,6 +150,9 @@ may_retry(struct egw_call *call, enum egw_outcome outcome, enum rpc_fault fault)
     return false;
   if (group_has_other(call->worker, call->network, d->tried, call_caps(call)))
     return true;
+  /* A transport that keeps connections has waited for one already. */
+  if (outcome == EGW_NOT_SENT && uv_now(&call->worker->loop) - d->began_ms > WAITED_MS)
+    return false;
   return outcome != EGW_TIMED_OUT && !d->fresh;
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include "pool.h"
 
+#define AWAY_PATIENCE_MS 1000u
 #define POOL_EXTRA 14u          /* connections above the configured number */
 #define POOL_TRIM_MS 10000u     /* how often it is looked for connections that are too many */
 #define POOL_IDLE_MS 60000u     /* quiet for so long: may be closed when there are too many */
@@ -459,10 +460,14 @@ void
 pool_submit(struct pool *pool, struct egw_xchg *xchg)
 {
   struct pool_wait *wait = egw_xchg_state(xchg);
+  uint64_t patience = egw_link_limits(pool->link)->connect_timeout_ms;
 
+  /* The node is known to be away: long enough for a restart, not for a client's patience. */
+  if (pool->known && pool->open == 0 && patience > AWAY_PATIENCE_MS)
+    patience = AWAY_PATIENCE_MS;
   wait->xchg = xchg;
   list_init(&wait->node);
-  wait->until_ms = pool_now(pool) + egw_link_limits(pool->link)->connect_timeout_ms;
+  wait->until_ms = pool_now(pool) + patience;
   pool_place(pool, wait);
 }
 
