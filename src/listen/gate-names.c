@@ -91,14 +91,6 @@ read_authority(struct egw_slice text, struct authority *out)
 }
 
 static bool
-same_name(const struct authority *a, const struct authority *b)
-{
-  if (a->literal6 || b->literal6)
-    return a->literal6 && b->literal6 && memcmp(a->address, b->address, 16) == 0;
-  return a->name.len == b->name.len && strncasecmp(a->name.ptr, b->name.ptr, a->name.len) == 0;
-}
-
-static bool
 port_fits(const struct listener *listener, unsigned entry, unsigned asked)
 {
   if (entry == 0)
@@ -106,22 +98,36 @@ port_fits(const struct listener *listener, unsigned entry, unsigned asked)
   return asked == entry || (asked == 0 && (entry == 80 || entry == 443));
 }
 
+static bool
+entry_fits(const struct listener *listener, const char *text, const struct authority *asked)
+{
+  struct authority entry;
+  unsigned port = 0;
+  const char *rest;
+
+  if (asked->literal6)
+    return read_authority((struct egw_slice){ text, strlen(text) }, &entry) && entry.literal6 &&
+           memcmp(entry.address, asked->address, sizeof entry.address) == 0 &&
+           port_fits(listener, entry.port, asked->port);
+  if (strncasecmp(text, asked->name.ptr, asked->name.len) != 0)
+    return false;
+  rest = text + asked->name.len;
+  if (*rest != '\0' && (*rest != ':' || !read_port(rest + 1, strlen(rest + 1), &port)))
+    return false;
+  return port_fits(listener, port, asked->port);
+}
+
 bool
 gate_host_allowed(const struct listener *listener, struct egw_slice host)
 {
-  struct authority asked, entry;
+  struct authority asked;
 
   if (!read_authority(host, &asked))
     return false;
-  for (size_t i = 0; i < listener->hosts.n; i++) {
-    const char *text = listener->hosts.v[i];
-
-    if (strcmp(text, "*") == 0)
+  for (size_t i = 0; i < listener->hosts.n; i++)
+    if (strcmp(listener->hosts.v[i], "*") == 0 ||
+        entry_fits(listener, listener->hosts.v[i], &asked))
       return true;
-    if (read_authority((struct egw_slice){ text, strlen(text) }, &entry) &&
-        same_name(&asked, &entry) && port_fits(listener, entry.port, asked.port))
-      return true;
-  }
   return false;
 }
 
