@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Starts the built program under a generated configuration, finds its ports, and ends it."""
+import atexit
+import ctypes
 import http.client
 import os
 import re
@@ -58,6 +60,23 @@ def conf_text(settings):
     return "".join("%s = %s;\n" % (k, conf_value(v)) for k, v in settings.items())
 
 
+_left = set()
+
+
+def _clean_up():
+    """Whatever way the script ends, nothing stays."""
+    for gateway in list(_left):
+        gateway.discard()
+
+
+atexit.register(_clean_up)
+
+
+def _end_with_parent():
+    """In the child: die with the script, even when that is killed (prctl PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class Gateway:
     """upstreams: list of dicts (name, url, options). network: further options of the network.
     limits: of both listeners. listen: replaces the listeners. top: further settings."""
@@ -66,6 +85,7 @@ class Gateway:
                  top=None, level="debug", workers=2, descriptors=None, env=None, start=True,
                  admin=True, tcp=None, wrap=()):
         self.folder = tempfile.mkdtemp(prefix="egw-")
+        _left.add(self)
         self.ipc_path = os.path.join(self.folder, "gw.ipc")
         self.log_path = os.path.join(self.folder, "log")
         self.process = None
@@ -105,6 +125,7 @@ class Gateway:
     def start_only(self, args=None):
         """Starts the process and waits for nothing."""
         def child():
+            _end_with_parent()
             if self.descriptors is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE,
                                    (self.descriptors, self.descriptors))
@@ -192,8 +213,7 @@ class Gateway:
                 diag(self.log()[-4000:])
             eq(self.process.returncode, 0, "exit status of the gateway")
         finally:
-            self.kill()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.discard()
 
     def kill(self):
         if self.process is not None and self.process.poll() is None:
@@ -204,6 +224,7 @@ class Gateway:
         """Ends it at once, whatever state it is in."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+        _left.discard(self)
 
     def __enter__(self):
         return self

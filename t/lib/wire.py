@@ -10,6 +10,7 @@ upstream transport it is about.
 `upstreams` are alternatives, joined by spaces; "ws+http" is one alternative of two nodes.
 `env` has .node, .nodes, .chain, .gw. Rows of one file with the same needs share one gateway,
 whose nodes are reset before each case; fresh=True gives a case a gateway of its own."""
+import atexit
 import shutil
 import tempfile
 
@@ -28,6 +29,7 @@ class Env:
     def __init__(self, kinds, settings):
         self.kinds = kinds.split("+")
         self.folder = tempfile.mkdtemp(prefix="egw-nodes-")
+        atexit.register(shutil.rmtree, self.folder, True)
         self.chain = Chain()
         self.nodes = []
         self.gw = None
@@ -197,4 +199,5 @@ def main(seconds=170):
     for key, env in list(_pool.items()):
         _pool.pop(key)
         tap.run("the gateway with %s ends properly" % "+".join(env.kinds), env.close)
+        env.close(False)
     tap.done()
