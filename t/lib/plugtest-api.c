@@ -221,6 +221,18 @@ egw_call_timer(const struct egw_at *at, struct egw_call *call, uint64_t ms)
   call->timer_due = ms == 0 ? 0 : call->host->now_ms + ms;
 }
 
+/* Not strndup(): sanitizers may want an end behind the bytes that it was given. */
+static char *
+text_of(struct egw_slice slice)
+{
+  char *text = plugtest_must(malloc(slice.len + 1));
+
+  if (slice.len > 0)
+    memcpy(text, slice.ptr, slice.len);
+  text[slice.len] = '\0';
+  return text;
+}
+
 int
 egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_subcall *what,
             egw_sub_fn *done, void *arg)
@@ -234,8 +246,8 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
   if (plugtest_fails_now())
     return -1;
   was = plugtest_pause();
-  spec.method = method = plugtest_must(strndup(what->method.ptr, what->method.len));
-  spec.params = params = plugtest_must(strndup(what->params.ptr, what->params.len));
+  spec.method = method = text_of(what->method);
+  spec.params = params = text_of(what->params);
   spec.timeout_ms = what->timeout_ms;
   call = plugtest_call_new(host, &spec);
   free(method);
