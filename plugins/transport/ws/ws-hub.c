@@ -14,13 +14,13 @@ static void
 hub_log(int level, const char *line)
 {
   (void)level;
-  egw_log(EGW_DEBUG, "lws", "%.*s", (int)strcspn(line, "\n"), line);
+  egw_log(EGW_TRACE, "lws", "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 void
 hub_route_log(void)
 {
-  lws_set_log_level(egw_log_on(EGW_DEBUG) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0, hub_log);
+  lws_set_log_level(egw_log_on(EGW_TRACE) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0, hub_log);
 }
 
 /* --- life ------------------------------------------------------------------------------- */

@@ -108,7 +108,8 @@ struct ws_site *hub_site(struct ws_hub *hub, const struct ws *ws, struct egw_lin
 void hub_poke(struct ws_hub *hub);
 /* Room for a message of `len` bytes behind LWS_PRE ones, or NULL. */
 unsigned char *hub_out(struct ws_hub *hub, size_t len);
-/* lws messages go to the log at level debug. Main thread. */
+/* lws messages go to the log at level trace: they are made in one buffer for all threads, which
+ * may mix them up. Main thread. */
 void hub_route_log(void);
 
 /* --- ws-connect.c ----------------------------------------------------------------------- */
