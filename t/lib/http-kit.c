@@ -2,6 +2,7 @@
 /* The worker of http-kit.h and the stand-in behind the listeners. */
 #include "http-kit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,7 @@ run(void *arg)
 void
 kit_start(struct kit *kit)
 {
+  signal(SIGPIPE, SIG_IGN); /* as the gateway does */
   if (listen_open(&kit->gateway.listeners, &kit->conf, 1) != 0 ||
       worker_init(&kit->worker, &kit->gateway, 0, 1) != 0 ||
       listen_worker_start(&kit->worker, &kit->gateway.listeners) != 0 ||
