@@ -244,7 +244,8 @@ thost_turn(struct thost *host, unsigned ms)
     return;
   }
   uv_update_time(&w->loop);
-  uv_timer_start(&w->clock, wake, ms, 0);
+  /* Repeated: it may be due before the loop looks for how long it may wait. */
+  uv_timer_start(&w->clock, wake, ms, ms);
   uv_run(&w->loop, UV_RUN_ONCE);
   uv_timer_stop(&w->clock);
 }
