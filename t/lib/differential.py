@@ -7,6 +7,7 @@ import re
 
 import clients
 import gateway
+import interop
 import nodes
 import rawjson
 import tap
@@ -293,11 +294,14 @@ def compare(name, node, requests):
                                                            "%d errors" % errors))
         tap.run("%s: all of it, gateway over %s" % (name, out),
                 lambda out=out, want=want: _all_ways(name, node, out, requests, want))
+        tap.run("%s: all of it, gateway over %s, all stages" % (name, out),
+                lambda out=out, want=want: _all_ways(name, node, out, requests, want,
+                                                     interop.all_stages()))
 
 
-def _all_ways(name, node, out, requests, want):
+def _all_ways(name, node, out, requests, want, stages=None):
     upstream = {"name": "node", "url": node.urls[out]}
-    with gateway.Gateway([upstream], level="info", limits={"max_batch_reply": "256MiB"},
+    with gateway.Gateway([upstream], level="info", middleware=stages, limits={"max_batch_reply": "256MiB"},
                          network={"timeout": "30s", "attempt_timeout": "20s"}) as gw:
         for kind in KINDS:
             ways = [("one by one", one_by_one), ("in batches", in_batches)]
@@ -307,4 +311,5 @@ def _all_ways(name, node, out, requests, want):
                 def work(kind=kind, way=way):
                     with gw.client(kind, timeout=60) as client:
                         _agree(requests, way(client, requests), want)
-                tap.run("%s: %s in, %s out, %s" % (name, kind, out, words), work)
+                tap.run("%s: %s in, %s out, %s%s" % (name, kind, out, words,
+                                                     ", all stages" if stages else ""), work)

@@ -62,6 +62,19 @@ def direct(argv):
         return run(argv, nodes.furnish(node), node.urls, node.dir)
 
 
+# As an operator would order them; those that this build has are used.
+_STAGES = ("log", "methods", "ratelimit", "cache", "coalesce", "prefetch", "failover", "batch")
+_OPTIONS = {"ratelimit": {"per_client": "1000000/s"}}
+
+
+def all_stages():
+    """A chain of every middleware plugin that is built, with defaults but for limits."""
+    def built(name):
+        return os.path.exists(os.path.join(gateway.BUILD, "plugins", "middleware", name,
+                                           name + ".so"))
+    return [dict({"use": name}, **_OPTIONS.get(name, {})) for name in _STAGES if built(name)]
+
+
 def upstreams_for(node, kind):
     """One upstream of this kind; HTTP cannot push, so the node's socket stands behind it."""
     upstreams = [{"name": "anvil", "url": node.urls[kind]}]
@@ -70,11 +83,12 @@ def upstreams_for(node, kind):
     return upstreams
 
 
-def through(argv, kind):
-    """What the client gets through a gateway whose calls go out over this kind."""
+def through(argv, kind, stages=None):
+    """What the client gets through a gateway whose calls go out over this kind. stages: the
+    chain, by default that of a configuration which says nothing."""
     with nodes.Anvil() as node:
         facts = nodes.furnish(node)
-        with gateway.Gateway(upstreams_for(node, kind), level="info",
+        with gateway.Gateway(upstreams_for(node, kind), level="info", middleware=stages,
                              network={"timeout": "30s", "attempt_timeout": "20s"}) as gw:
             return run(argv, facts, urls_of(gw), node.dir)
 
@@ -99,10 +113,10 @@ def first_difference(got, want, path="value"):
 _BY_TRANSPORT = ("unknown method",)
 
 
-def compare(got, want, differs=()):
+def compare(got, want, words, differs=()):
     """One test for each step of each transport."""
     left = {(on, step): value for on, step, value in got}
-    tap.run("the same steps", lambda: tap.eq([g[:2] for g in got], [w[:2] for w in want], "steps"))
+    tap.run("the same steps over " + words, lambda: tap.eq([g[:2] for g in got], [w[:2] for w in want], "steps"))
     for on, step, value in want:
         def same(on=on, step=step, value=value):
             tap.check((on, step) in left, "no such step")
@@ -110,7 +124,7 @@ def compare(got, want, differs=()):
                 tap.check(left[(on, step)] == value, first_difference(left[(on, step)], value))
             else:
                 tap.eq(type(left[(on, step)]), type(value), "kind of the answer")
-        tap.run("%s: %s" % (on, step), same)
+        tap.run("%s: %s (%s)" % (on, step, words), same)
 
 
 def main(argv, missing, sure=(), upstreams=KINDS, differs=()):
@@ -128,12 +142,15 @@ def main(argv, missing, sure=(), upstreams=KINDS, differs=()):
         tap.run("straight at the node: %s" % name, lambda f=found: tap.check(
             f and not any(isinstance(v, dict) and ("raised" in v or "error" in v) for v in f),
             "the client itself fails: %.500r" % f))
-    for kind in upstreams:
+    full = all_stages()
+    tap.diag("all stages: %s" % ", ".join(s["use"] for s in full))
+    for kind, stages, words in [(k, None, k) for k in upstreams] + \
+            [(k, full, k + ", all stages") for k in ("http", "ipc")]:
         got = []
 
-        def work(kind=kind, got=got):
-            got += through(argv, kind)
-        if tap.run("the client runs, gateway over %s" % kind, work):
-            tap.diag("upstream over %s" % kind)
-            compare(got, want, differs)
+        def work(kind=kind, stages=stages, got=got):
+            got += through(argv, kind, stages)
+        if tap.run("the client runs, gateway over %s" % words, work):
+            tap.diag("upstream over %s" % words)
+            compare(got, want, words, differs)
     tap.done()
