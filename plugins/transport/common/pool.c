@@ -5,6 +5,7 @@
 #include "pool.h"
 
 #define AWAY_PATIENCE_MS 1000u
+#define EAGER_MS 200u           /* between attempts while somebody waits for one */
 #define POOL_EXTRA 14u          /* connections above the configured number */
 #define POOL_TRIM_MS 10000u     /* how often it is looked for connections that are too many */
 #define POOL_IDLE_MS 60000u     /* quiet for so long: may be closed when there are too many */
@@ -264,6 +265,7 @@ pool_connect(struct pool *pool)
   const char *why = "cannot connect";
   struct list left;
 
+  pool->tried_ms = pool_now(pool);
   if (pool->ops->connect(pool->link, &why) != NULL)
     return;
   egw_log(EGW_DEBUG, pool->ops->area, "%s: %s", egw_link_name(pool->link), why);
@@ -454,6 +456,18 @@ pool_close(struct pool *pool)
   pool_fail_all(&left, EGW_ABORTED, "the link is closed");
 }
 
+/* Somebody waits: the next attempt to connect need not wait for the end of a long pause. */
+static void
+pool_hurry(struct pool *pool)
+{
+  uint64_t soon = pool->tried_ms + EAGER_MS;
+
+  if (pool->count != 0 || !pool->known || pool->next_try_ms <= soon)
+    return;
+  pool->next_try_ms = soon;
+  pool_try_later(pool);
+}
+
 /* --- exchanges -------------------------------------------------------------------------- */
 
 void
@@ -468,6 +482,7 @@ pool_submit(struct pool *pool, struct egw_xchg *xchg)
   wait->xchg = xchg;
   list_init(&wait->node);
   wait->until_ms = pool_now(pool) + patience;
+  pool_hurry(pool);
   pool_place(pool, wait);
 }
 

@@ -87,6 +87,7 @@ struct pool {
   bool known, closed;         /* whether UP or DOWN was ever reported */
   uint64_t delay_ms;          /* after the next failure */
   uint64_t next_try_ms;       /* no attempt before */
+  uint64_t tried_ms;          /* the last attempt */
   uint64_t expiry_ms;         /* what the expiry timer is set to; UINT64_MAX: idle */
   uint64_t random;
   struct egw_timer retry, expiry, trim;
