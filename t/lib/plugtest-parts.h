@@ -98,7 +98,7 @@ struct plugtest {
   struct reached *reached;
   unsigned reached_count, reached_room;
   char *log;
-  size_t log_len;
+  size_t log_len, log_room;
   pthread_mutex_t mail_lock;
   struct mail *mails, **mails_end;
   atomic_uint posted;

@@ -66,7 +66,10 @@ egw_log(enum egw_level level, const char *area, const char *fmt, ...)
   len = strlen(area) + strlen(line) + 3;
   pthread_mutex_lock(&log_lock);
   if (host != NULL) {
-    host->log = plugtest_must(realloc(host->log, host->log_len + len + 1));
+    if (host->log_len + len + 1 > host->log_room) {
+      host->log_room = 2 * host->log_room + len + 1;
+      host->log = plugtest_must(realloc(host->log, host->log_room));
+    }
     host->log_len +=
         (size_t)snprintf(host->log + host->log_len, len + 1, "%s: %s\n", area, line);
   }
@@ -127,7 +130,7 @@ keep_messages(struct plugtest *host)
     if (strstr(text, "has no stage \"methods\"") != NULL)
       continue;
     host->messages = plugtest_must(realloc(host->messages, len + strlen(text) + 1));
-    strcpy(host->messages + len, text);
+    memcpy(host->messages + len, text, strlen(text) + 1);
     len += strlen(text);
   }
   fclose(f);
