@@ -240,9 +240,22 @@ def e12_down(env, client):
     client.call("eth_call", [1], b'"e12"').refused()
 
 
-@row("E13", "429 with Retry-After", todo="needs the failover middleware")
-def e13(env, client):
-    raise NotImplementedError
+@row("E13", "429 with Retry-After: %s", clients="http ws", upstreams="http+http", fresh=True,
+     each=[("plain text", False), ("a JSON-RPC error", True)])
+def e13(env, client, json):
+    busy, fine = env.nodes
+
+    def script(req):
+        if req.method == "eth_chainId":
+            return None
+        how = {"status": 429, "headers": ["Retry-After: 2"]}
+        return req.error(-32005, "slow down", **how) if json else raw(b"Too many requests", **how)
+
+    busy.script = script
+    for i in range(28):
+        tap.eq(client.call("eth_call", [i]).ok(), env.want("eth_call", b"[%d]" % i), "read")
+    tap.at_most(busy.count("eth_call"), 4, "calls at the busy one")
+    tap.at_least(fine.count("eth_call"), 24, "calls at the other")
 
 
 @row("E15", "clients that leave early are not the node's fault", clients="http ws ipc",
@@ -479,9 +492,13 @@ def e24(env, client, size, good):
     tap.eq(env.asked("eth_call"), 2 if good else 0, "calls at the node")
 
 
-@row("E25", "a batch larger than the node takes", todo="needs the batch middleware")
+@row("E25", "a batch larger than the node takes", clients="http ws ipc", upstreams="http ws ipc")
 def e25(env, client):
-    raise NotImplementedError
+    env.node.script = lambda req: None if req.batch is None else req.error(-32600, "batch too large")
+    got = client.batch([request("eth_call", [i], i) for i in range(500)], timeout=30)
+    tap.eq([r.id for r in got], [b"%d" % i for i in range(500)], "ids in order")
+    for i, reply in enumerate(got):
+        tap.eq(reply.ok(), env.want("eth_call", b"[%d]" % i), "result %d" % i)
 
 
 @row("E+", "pipelined requests are answered in order", upstreams="http")
