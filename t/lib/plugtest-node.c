@@ -49,7 +49,8 @@ plugtest_go_below(struct egw_call *call)
   r->params = plugtest_copy(call->params);
   call->end.sent++;
   call->phase = PHASE_BELOW;
-  call->pending = next_reply(host, call->method);
+  call->next_reply = *next_reply(host, call->method);
+  call->pending = &call->next_reply;
   call->reply_due = host->now_ms + call->pending->delay_ms;
 }
 

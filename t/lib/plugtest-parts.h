@@ -51,7 +51,8 @@ struct egw_call {
   uint32_t kind;
   bool local;
   uint64_t session, number, started_ms, deadline, timer_due, reply_due;
-  const struct plugtest_reply *pending;  /* the script's, at reply_due */
+  struct plugtest_reply next_reply;      /* the script's; another script may follow meanwhile */
+  const struct plugtest_reply *pending;  /* it, or NULL; at reply_due */
   void *state;
   struct piece *pieces;        /* egw_alloc() */
   struct egw_reply reply;
