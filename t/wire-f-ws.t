@@ -16,7 +16,7 @@ import wire
 import wsframe
 from clients import Closed, HttpClient, Reply, event_parts, request
 from fakenode import HANDLED
-from gateway import sanitized
+from gateway import Gateway, sanitized
 from wire import row
 
 
@@ -409,9 +409,25 @@ def f16_close(env, client):
     tap.eq(client.goodbye(1000), 1000, "close code")
 
 
-@row("F17", "ws side of an upstream dies", todo="an upstream has one URL so far")
+@row("F17", "ws side of an upstream dies", clients="http", upstreams="http+ws", fresh=True)
 def f17(env, client):
-    raise NotImplementedError
+    http, ws = env.nodes
+    ws.chain = http.chain
+    gateway = Gateway([{"name": "a", "url": http.url(), "ws": ws.url()}])
+    try:
+        with gateway.client("http") as one, gateway.client("ws") as other:
+            other.subscribe("newHeads")
+            works(env, one)
+            ws.stop(rst=True)
+            for _ in range(3):
+                http.chain.mine()
+            head = b'"%s"' % hex(len(http.chain.headers) - 1).encode()
+            tap.eventually(lambda: one.call("eth_blockNumber").ok() == head, 2.5, "the new head")
+            for _ in range(10):
+                got = one.call("eth_getBlockByNumber", ["latest", False]).ok()
+                tap.eq(rawjson.member(got, "number"), head, "the latest block")
+    finally:
+        gateway.stop()
 
 
 @row("F18", "node says it is syncing", clients="http ws ipc", upstreams="http ws", fresh=True)

@@ -45,6 +45,7 @@ struct conf_listener {
 
 struct conf_upstream {
   const char *name;
+  const char *ws;                   /* secret; read only: it becomes an upstream of its own */
   const char *url;                  /* secret; NULL after an error */
   int64_t tier;                     /* lower ones first */
   uint64_t connect_timeout, timeout; /* ms; timeout: one attempt, 0: the network's */

@@ -101,6 +101,35 @@ check_url(struct egw_conf *section, struct conf_network *net, struct conf_upstre
   url_free(&url);
 }
 
+/* A node with two URLs is two upstreams that share their section: calls find the one that works. */
+static void
+add_ws(struct egw_conf *section, struct conf_network *net, const struct conf_upstream *u)
+{
+  struct conf_upstream *more = &net->upstreams[net->upstream_count];
+  struct egw_url url;
+  const char *why = url_parse(u->ws, &url);
+
+  if (why != NULL) {
+    (void)egw_conf_error(section, "ws", "bad URL: %s", why);
+    return;
+  }
+  if (strcmp(url.scheme, "ws") != 0 && strcmp(url.scheme, "wss") != 0)
+    (void)egw_conf_error(section, "ws", "is for ws:// and wss:// URLs");
+  else if (conf_url_secrets(section->file, &url))
+    conf_secret_seen(section, "ws");
+  url_free(&url);
+  *more = *u;
+  more->url = u->ws;
+  more->ws = NULL;
+  more->name = conf_printf(section->file, "%s-ws", u->name);
+  if (more->name == NULL)
+    return;
+  if (upstream_named(net, net->upstream_count, more->name))
+    (void)egw_conf_error(section, "ws", "another upstream of this network is called \"%s\"",
+                         more->name);
+  net->upstream_count++;
+}
+
 static void
 read_upstreams(struct egw_conf *section, struct conf_network *net)
 {
@@ -112,7 +141,7 @@ read_upstreams(struct egw_conf *section, struct conf_network *net)
                          "the network has no upstream");
   if (n == 0)
     return;
-  net->upstreams = conf_memory(section->file, n * sizeof *net->upstreams);
+  net->upstreams = conf_memory(section->file, 2 * n * sizeof *net->upstreams);
   for (size_t i = 0; i < n && net->upstreams != NULL; i++) {
     struct egw_conf *sub = egw_conf_element(section, "upstreams", i);
     struct conf_upstream *u = &net->upstreams[net->upstream_count];
@@ -124,6 +153,9 @@ read_upstreams(struct egw_conf *section, struct conf_network *net)
     (void)conf_read(sub, conf_upstream_options, u, false);
     check_url(sub, net, u);
     net->upstream_count++;
+    if (u->ws != NULL)
+      add_ws(sub, net, u);
+    u->ws = NULL;
   }
 }
 

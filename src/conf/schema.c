@@ -126,7 +126,8 @@ const struct egw_option conf_network_options[] = {
   NETWORK("timeout", EGW_OPT_DURATION, timeout, .fallback = "30s", .min = 1, .max = HOUR,
           .help = "Time for a call, all attempts together"),
   NETWORK("attempt_timeout", EGW_OPT_DURATION, attempt_timeout, .fallback = "0", .max = HOUR,
-          .help = "Time for one attempt at an upstream; 0: what is left of the call's"),
+          .help = "Time for one attempt at an upstream; 0: half of what is left while others are"
+                  " untried"),
   NETWORK("stream_threshold", EGW_OPT_SIZE, stream_threshold, .fallback = "4MiB", .min = 1,
           .max = GIB, .help = "Replies longer than this are passed on in pieces"),
   PART("upstreams", .help = "The nodes"),
@@ -142,6 +143,8 @@ const struct egw_option conf_upstream_options[] = {
            .help = "Name in logs and metrics; default: host and port, or the file's name"),
   UPSTREAM("url", EGW_OPT_STRING, url, .flags = EGW_OPTION_REQUIRED,
            .help = "Where the node is: http, https, ws, wss or ipc; \"file:PATH\" reads it"),
+  UPSTREAM("ws", EGW_OPT_STRING, ws,
+           .help = "The same node's WebSocket URL: an upstream more, called NAME-ws"),
   UPSTREAM("tier", EGW_OPT_INT, tier, .fallback = "0", .max = 1000,
            .help = "Upstreams of a higher tier are used when none of a lower one can be"),
   UPSTREAM("connect_timeout", EGW_OPT_DURATION, connect_timeout, .fallback = "3s", .min = 1,

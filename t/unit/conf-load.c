@@ -173,6 +173,10 @@ static const struct wrong wrongs[] = {
     "upstreams = ( { url = \"http://h\"; teir = 1;\n zzz = 2; } );",
     "1: upstreams[0].teir: unknown option; did you mean \"tier\"?\n"
     "2: upstreams[0].zzz: unknown option" },
+  { "a second URL that is no WebSocket's",
+    "upstreams = ( { url = \"http://h\";\n ws = \"http://h\"; },\n"
+    "{ url = \"http://i\";\n ws = \"wss://\"; } );",
+    "2: upstreams[0].ws: is for ws:// and wss:// URLs\n4: upstreams[1].ws: bad URL" },
   { "bad values in upstreams",
     "upstreams = ( { url = \"http://h\"; tier = -1;\n timeout = 5;\n"
     " connect_timeout = \"0\"; } );",
