@@ -109,8 +109,8 @@ test_refusals(void)
   ok(thost_run(host, is_down, link, 2000), "a handshake answered with 403");
   ok(strstr(thost_link_why(link), "403") != NULL, "is told so: %s", thost_link_why(link));
   thost_close(link);
-  node->mode = NODE_REDIRECT;
   snprintf(node->elsewhere, sizeof node->elsewhere, "http://127.0.0.1:%u/", second->port);
+  node->mode = NODE_REDIRECT;
   link = open_link(host, node, "ws", "127.0.0.1", &limits);
   ok(thost_run(host, is_down, link, 2000), "a redirect");
   ok(strstr(thost_link_why(link), "redirect") != NULL, "is told so: %s", thost_link_why(link));
