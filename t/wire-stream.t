@@ -99,7 +99,7 @@ def garbage(env, client, tail):
 @row("stream", "the client leaves in the middle", clients="http ws ipc", upstreams="http ws ipc",
      network=SMALL, fresh=True)
 def leaves(env, client):
-    text = big(64 * MIB)
+    text = big(12 * MIB)  # more than any queue; what is left of it is read to its end
     env.node.script = lambda req: req.result(text) if req.params == b'["big"]' else None
     works(env, client)
     for _ in range(3):
