@@ -7,6 +7,7 @@ EXTRA_DIST += $(dist_man_pods) docs/errors.md \
 	docs/internals/path.md \
 	docs/internals/shutdown.md \
 	docs/internals/testing.md \
+	docs/internals/threats.md \
 	docs/internals/threads.md \
 	$(NULL)
 
