@@ -93,6 +93,7 @@ subscription_free(struct subscription *sub, bool tell)
     sub->opening->push = NULL;
   if (sub->renewing != NULL) {
     sub->renewing->push = NULL;
+    sub->renewing->sub->done = NULL; /* it ends later, when `sub` is gone */
     call_cancel(sub->renewing, RPC_FAULT_CANCELLED);
   }
   worker_timer_stop(sub->worker, &sub->retry);

@@ -82,6 +82,48 @@ test_session(void)
   core_stop();
 }
 
+/* The session goes while its subscription is made again: before that is sent, and after. */
+static void
+test_session_renewing(bool sent)
+{
+  unsigned count;
+
+  core_start(0, 1, EGW_NEED_NONE, true);
+  core_send(SUB);
+  core_result(0, "\"0xu1\"");
+  push_conn_lost(core.conn);
+  if (sent)
+    core_turn();
+  is_int(core.sent_count, sent ? 2 : 1, "its subscription is being made again");
+  session_gone(&core.session);
+  core_turn();
+  count = core.sent_count;
+  ok(list_empty(&core.worker.live_calls), "the session goes: nothing is left");
+  core_advance(60000);
+  is_int(core.sent_count, count, "and nothing is tried later");
+  core_stop();
+}
+
+/* The session goes while its subscription is being made again elsewhere. */
+static void
+test_gone_while_renewing(void)
+{
+  core_start(0, 1, EGW_NEED_NONE, true);
+  core_send(SUB);
+  core_result(0, "\"0xu1\"");
+  egw_conn_lost(core.conn, "cut");
+  core.conn = NULL;
+  core_turn();
+  is_int(core.sent_count, 2, "it is being made again");
+  session_gone(&core.session);
+  core_turn();
+  ok(core.sent[1].aborted, "and given up with the session");
+  ok(list_empty(&core.worker.live_calls), "no call is left");
+  core_advance(10000);
+  is_int(core.sent_count, 2, "nobody tries again");
+  core_stop();
+}
+
 static void
 test_limits(void)
 {
@@ -125,6 +167,8 @@ main(void)
 {
   test_events();
   test_session();
+  test_session_renewing(false);
+  test_session_renewing(true);
   test_limits();
   test_batch();
   return done_testing();
