@@ -44,7 +44,7 @@ struct dispatch {
 /* What a call that no client made is for. */
 struct call_sub {
   struct egw_call *call;
-  egw_sub_fn *done;             /* NULL: the parent ended first */
+  egw_sub_fn *done;             /* NULL: who waited for it is gone */
   void *arg;
   struct egw_call *parent;      /* or NULL */
   struct list sibling;          /* in parent->children */

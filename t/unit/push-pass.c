@@ -2,6 +2,7 @@
 /* Subscriptions passed through: ids, order, loss of the upstream, unsubscribing. */
 #include "../lib/tap.h"
 #include "../lib/core.h"
+#include "push/push.h"
 
 #define SUB "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_subscribe\",\"params\":[\"newHeads\"]}"
 #define EVENT(id, n)                                                                        \
@@ -169,6 +170,7 @@ main(void)
   test_session();
   test_session_renewing(false);
   test_session_renewing(true);
+  test_gone_while_renewing();
   test_limits();
   test_batch();
   return done_testing();
