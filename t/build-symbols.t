@@ -29,10 +29,10 @@ def same(got, want, what):
 
 def defined(path):
     """Dynamic symbols that the object defines. Not counted: copies of libc's data (they have a
-    version), and the linker's marks."""
+    version), and marks of the linker and of libc."""
     lines = buildtree.output(["nm", "-D", "--defined-only", path]).splitlines()
     return sorted(line.split()[-1] for line in lines if "@" not in line.split()[-1] and
-                  line.split()[-1] not in ("__bss_start", "_edata", "_end"))
+                  line.split()[-1] not in ("_IO_stdin_used", "__bss_start", "_edata", "_end"))
 
 
 def imported(path):
