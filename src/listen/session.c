@@ -55,6 +55,9 @@ session_queue(struct session *session, size_t more, size_t less)
 {
   struct budget *budget = &session->worker->gateway->budget;
 
+  /* Pieces of an open answer may be sent before their producer has told of them. */
+  if (less > session->queue_bytes + more)
+    less = session->queue_bytes + more;
   session->queue_bytes += more;
   session->queue_bytes -= less;
   metric_add(&session->worker->metrics->queue_bytes, (int64_t)more - (int64_t)less);

@@ -193,9 +193,27 @@ test_waiting(void)
   core_stop();
 }
 
+/* What is handed over and sent is counted in the session and in the gateway's budget. */
+static void
+test_queue_count(void)
+{
+  core_start(0, 1, EGW_NEED_NONE, false);
+  session_queue(&core.session, 100, 0);
+  ok(core.session.queue_bytes == 100 && core.gateway.budget.used == 100, "bytes handed over");
+  session_queue(&core.session, 0, 250);
+  ok(core.session.queue_bytes == 0 && core.gateway.budget.used == 0,
+     "more were sent than were told of: nothing goes below zero");
+  session_queue(&core.session, 70, 0);
+  session_queue(&core.session, 30, 70);
+  ok(core.session.queue_bytes == 30 && core.gateway.budget.used == 30, "counted anew");
+  session_queue(&core.session, 0, 30);
+  core_stop();
+}
+
 int
 main(void)
 {
+  test_queue_count();
   test_rows();
   test_limits();
   test_cancel();
