@@ -76,11 +76,11 @@ def all_stages():
 
 
 def upstreams_for(node, kind):
-    """One upstream of this kind; HTTP cannot push, so the node's socket stands behind it."""
-    upstreams = [{"name": "anvil", "url": node.urls[kind]}]
+    """One upstream of this kind; HTTP cannot push, so its WebSocket side is named too."""
+    upstream = {"name": "anvil", "url": node.urls[kind]}
     if kind == "http":
-        upstreams.append({"name": "anvil-push", "url": node.urls["ipc"], "tier": 1})
-    return upstreams
+        upstream["ws"] = node.urls["ws"]
+    return [upstream]
 
 
 def through(argv, kind, stages=None):
