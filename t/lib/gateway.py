@@ -40,6 +40,17 @@ def has_transport(kind):
     return os.path.exists(os.path.join(BUILD, "plugins", "transport", kind, kind + ".so"))
 
 
+def library_version(name):
+    """The version of a library that the program runs with, as numbers: (0, 9, 75)."""
+    env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"))
+    said = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True,
+                          env=env).stdout
+    found = re.search(r"^ +%s +(\d+(?:\.\d+)*)" % re.escape(name), said, re.M)
+    if not found:
+        raise Failed("no version of %s in: %s" % (name, said))
+    return tuple(int(n) for n in found.group(1).split("."))
+
+
 # --- libconfig ---------------------------------------------------------------------------
 
 def conf_value(value):
