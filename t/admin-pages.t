@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import tap
 from clients import HttpClient, Reply, request
 from fakenode import Node
-from gateway import Gateway, need_program
+from gateway import Gateway, has_transport, need_program
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -182,7 +182,7 @@ def others(gw):
 need_program()
 tap.watchdog(60)
 folder = tempfile.mkdtemp(prefix="egw-admin-")
-the_node = Node("http", None, folder, "n0")
+the_node = Node("http" if has_transport("http") else "ws", None, folder, "n0")
 gateway = Gateway([{"name": "n0", "url": the_node.url()}])
 tap.run("/health", health, gateway)
 tap.run("/metrics", metrics, gateway)

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import tap
 from clients import Closed, NoAnswer, Reply, request
 from fakenode import HANDLED, Node
-from gateway import Gateway, need_program, run_program, sanitized
+from gateway import Gateway, has_transport, need_program, run_program, sanitized
 
 LONG = os.environ.get("EGW_LONG") == "1"
 folder = tempfile.mkdtemp(prefix="egw-life-")
@@ -349,7 +349,7 @@ def many_connections(node, count):
 def main():
     need_program()
     tap.watchdog(36000 if LONG else 170)
-    node = Node("http", None, folder, "life")
+    node = Node("http" if has_transport("http") else "ws", None, folder, "life")
     for kind in ("http", "ws", "ipc"):
         for number in (signal.SIGTERM, signal.SIGINT):
             tap.run("E14 %s<-http %s with a call in flight" % (kind, number.name), drain, node,
