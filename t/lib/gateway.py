@@ -13,7 +13,7 @@ import tempfile
 
 import rawjson
 from clients import HttpClient, IpcClient, WsClient
-from tap import Failed, diag, eq, eventually, limit, skip_all, slow_build
+from tap import Failed, Skip, diag, eq, eventually, limit, skip_all, slow_build
 
 SOURCE = os.environ.get("EGW_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -95,6 +95,9 @@ class Gateway:
     def __init__(self, upstreams, middleware=None, network=None, limits=None, listen=None,
                  top=None, level="debug", workers=2, descriptors=None, env=None, start=True,
                  admin=True, tcp=None, wrap=()):
+        if any(str(u.get("url", "")).startswith("http") for u in upstreams) and \
+                not has_transport("http"):
+            raise Skip("this build has no http transport")
         self.folder = tempfile.mkdtemp(prefix="egw-")
         _left.add(self)
         self.ipc_path = os.path.join(self.folder, "gw.ipc")
