@@ -64,7 +64,6 @@ EXTRA_DIST += \
 	t/interop/web3py.py \
 	t/interop/cast.py \
 	t/interop/alloy/Cargo.toml \
-	t/interop/alloy/Cargo.lock \
 	t/interop/alloy/src/main.rs \
 	t/interop/go/go.mod \
 	t/interop/go/go.sum \
