@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The systemd unit, as systemd-analyze sees it."""
+"""The systemd unit, as systemd-analyze sees it, and what the program tells systemd."""
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 
@@ -11,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import buildtree
+import gateway
 import tap
 
 WORST = 1.5  # of 10: the exposure that systemd-analyze sums up
@@ -55,6 +57,21 @@ def hardened():
     tap.at_most(float(found.group(1)), WORST, "exposure level")
 
 
+def notices():
+    if not buildtree.make_value("SYSTEMD_LIBS"):
+        raise tap.Skip("this build has no notices to systemd")
+    path = os.path.join(FOLDER, "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(path)
+        listener.settimeout(tap.limit(10))
+        with gateway.Gateway([{"name": "n", "url": "ipc:/nonexistent"}],
+                             env={"NOTIFY_SOCKET": path}, start=False) as gw:
+            gw.start(ready=False)
+            tap.eq(listener.recv(1000), b"READY=1", "once it listens")
+            gw.signal()
+            tap.eq(listener.recv(1000), b"STOPPING=1", "at SIGTERM")
+
+
 def type_fits():
     """A unit of type notify needs a program that notifies."""
     want = "notify" if buildtree.make_value("SYSTEMD_LIBS") else "exec"
@@ -65,6 +82,7 @@ buildtree.need_build()
 FOLDER = tempfile.mkdtemp(prefix="egw-unit-")
 try:
     tap.run("its type is what the program can do", type_fits)
+    tap.run("the program says that it is ready, and that it ends", notices)
     if shutil.which("systemd-analyze") is None:
         tap.run("systemd-analyze", lambda: (_ for _ in ()).throw(tap.Skip("not installed")))
     else:
