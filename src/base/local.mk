@@ -8,6 +8,7 @@ src_libegw_a_SOURCES += \
 	src/base/checked.h \
 	src/base/hash.c \
 	src/base/list.h \
+	src/base/lws-compat.h \
 	src/base/map.c \
 	src/base/map.h \
 	src/base/out.c \

@@ -26,10 +26,17 @@ on_lws_log(int level, const char *line)
   egw_log(EGW_DEBUG, "lws", "%.*s", (int)(len > 512 ? 512 : len), line);
 }
 
+static int
+log_levels(void)
+{
+  return egw_log_on(EGW_DEBUG) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0;
+}
+
+/* What belongs to no context. */
 static void
 route_lws_log(void)
 {
-  lws_set_log_level(egw_log_on(EGW_DEBUG) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0, on_lws_log);
+  lws_set_log_level(log_levels(), on_lws_log);
 }
 
 /* --- callbacks ------------------------------------------------------------------------ */
@@ -191,6 +198,8 @@ make_context(struct ws_server *server)
   info.gid = (__typeof__(info.gid))-1;
   info.pt_serv_buf_size = WS_READ;
   info.retry_and_idle_policy = &no_idle_policy;
+  lws_own_log_init(&server->log, log_levels(), on_lws_log);
+  lws_own_log_use(&server->log, &info);
   server->context = lws_create_context(&info);
   if (server->context == NULL) {
     egw_log(EGW_ERROR, "ws",

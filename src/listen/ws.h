@@ -15,6 +15,7 @@
 
 #include <libwebsockets.h>
 #include <uv.h>
+#include "base/lws-compat.h"
 #include "listen/parts.h"
 #include "listen/stream.h"
 
@@ -26,6 +27,7 @@ struct ws_server {
   struct listen_worker *lw;
   struct lws_context *context; /* NULL: not made, or gone */
   struct lws_vhost *vhost;
+  struct lws_own_log log;
   struct ws_session *adopting; /* lws is being given the socket of this one */
   struct list sessions;
   unsigned char *chunk;        /* LWS_PRE + WS_CHUNK bytes: frames on their way to lws */

@@ -17,10 +17,16 @@ hub_log(int level, const char *line)
   egw_log(EGW_TRACE, "lws", "%.*s", (int)strcspn(line, "\n"), line);
 }
 
+static int
+log_levels(void)
+{
+  return egw_log_on(EGW_TRACE) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0;
+}
+
 void
 hub_route_log(void)
 {
-  lws_set_log_level(egw_log_on(EGW_TRACE) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0, hub_log);
+  lws_set_log_level(log_levels(), hub_log);
 }
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -52,6 +58,8 @@ hub_new(struct egw_worker *worker)
   info.max_http_header_data = 16384;
   info.fd_limit_per_thread = 256;
   info.retry_and_idle_policy = &no_idle_policy;
+  lws_own_log_init(&hub->log, log_levels(), hub_log);
+  lws_own_log_use(&hub->log, &info);
   hub->context = lws_create_context(&info);
   if (hub->context == NULL) {
     egw_log(EGW_ERROR, "ws",
@@ -158,6 +166,7 @@ hub_vhost(struct ws_hub *hub, const struct ws_site *site)
   info.vhost_name = "ws";
   info.http_proxy_address = ":0"; /* none; without it the environment would name one */
   info.timeout_secs = 60;         /* ours are shorter */
+  lws_own_log_use(&hub->log, &info);
   info.connect_timeout_secs = 3600;
   if (site->tls != NULL) {
     info.options = LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;

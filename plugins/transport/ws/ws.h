@@ -17,6 +17,7 @@
 #include <uv.h>
 #include "../common/auth.h"
 #include "../common/pool.h"
+#include "base/lws-compat.h"
 
 #define WS_READ 32768u          /* bytes of one read, and of the pieces that are handed on */
 #define WS_ADDRESSES 8u         /* of a name that are tried */
@@ -47,6 +48,7 @@ struct ws_site {
 /* One context on the worker's loop. It outlives worker_stop() until lws has left the loop. */
 struct ws_hub {
   struct lws_context *context;  /* set to NULL by lws when it is freed */
+  struct lws_own_log log;
   struct egw_worker *worker;
   uv_loop_t *loop;
   uv_timer_t watch;             /* while stopping */
