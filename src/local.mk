@@ -6,6 +6,7 @@ include src/obs/local.mk
 include src/worker/local.mk
 include src/chain/local.mk
 include src/upstream/local.mk
+include src/head/local.mk
 include src/push/local.mk
 include src/listen/local.mk
 include src/plugin/local.mk
@@ -24,10 +25,12 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = src/ethrpc-gw.pc
 pkginclude_HEADERS = \
 	include/ethrpc-gw/buf.h \
+	include/ethrpc-gw/head.h \
 	include/ethrpc-gw/json.h \
 	include/ethrpc-gw/loop.h \
 	include/ethrpc-gw/middleware.h \
 	include/ethrpc-gw/plugin.h \
+	include/ethrpc-gw/route.h \
 	include/ethrpc-gw/transport.h \
 	$(NULL)
 nodist_pkginclude_HEADERS = include/ethrpc-gw/version.h

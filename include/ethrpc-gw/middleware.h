@@ -19,7 +19,9 @@
 #define ETHRPC_GW_MIDDLEWARE_H
 
 #include <ethrpc-gw/plugin.h>
+#include <ethrpc-gw/head.h>
 #include <ethrpc-gw/loop.h>
+#include <ethrpc-gw/route.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -134,6 +136,7 @@ struct egw_reply {
   uint32_t retry_after_ms;    /* 0: none given */
   struct egw_buf *buf;        /* holds `body`; egw_buf_ref() it to keep the bytes. NULL when
                                  outcome is not OK */
+  uint32_t upstream_index;    /* of `upstream` (route.h); EGW_NO_UPSTREAM when that is NULL */
 };
 
 struct egw_middleware {
@@ -152,6 +155,10 @@ struct egw_middleware {
   /* At load: whether this stage has something to say on `method` (NULL: methods that are not
    * in the table). Missing: on all. */
   bool (*wants)(const void *self, const struct egw_method_info *method);
+  /* The head of the network has changed (head.h); on every worker. at->state is NULL. Several
+   * changes in short order may come as one. */
+  void (*head)(const struct egw_at *, const struct egw_head *);
+  void *reserved[4];
 };
 
 /* --- facts about a call; borrowed, valid as long as the call ------------------------- */
@@ -167,13 +174,28 @@ uint64_t egw_started_us(const struct egw_call *call);          /* monotonic, whe
 uint64_t egw_call_number(const struct egw_call *call);         /* unique in this process */
 
 /* Where the call came from. `transport` is "http", "ws", "ipc" or "internal"; `peer` is the
- * address as text ("127.0.0.1", "uid 1000"); `listener` the listener's configured name. */
+ * address as text ("127.0.0.1", "uid 1000"), behind a trusted proxy the one it forwards for;
+ * `listener` the listener's configured name. A sub-call has its parent's client. */
 struct egw_client {
   const char *transport, *peer, *listener;
-  bool local;          /* a unix socket, or a listener bound to a loopback address */
+  bool local;          /* a unix socket, or a listener bound to a loopback address; not what a
+                          trusted proxy forwards */
   uint64_t session;    /* unique number of the session */
+  const char *identity; /* who it is, as a stage above found (egw_set_identity); or NULL */
+  int64_t uid;         /* of the peer of a unix socket; -1: none */
+  struct egw_slice path_key; /* part of the request's path behind the network's name, on a listener
+                          that takes keys there; or missing. A secret. */
 };
 void egw_client(const struct egw_call *call, struct egw_client *out);
+
+/* A header of the HTTP request, or of the one that opened the WebSocket, by its name in lower
+ * case: "authorization", "x-api-key" or "user-agent" (others are not kept). Missing: it was not
+ * sent, was sent twice, or this is IPC. May be a secret. */
+struct egw_slice egw_header(const struct egw_call *call, const char *name);
+
+/* Says who the client is, for the stages below: a name for logs, metrics and limits. Copied. 0, or
+ * -1 when memory is short. */
+int egw_set_identity(struct egw_call *call, const char *name) EGW_MUST_CHECK;
 
 /* --- what a stage may do ------------------------------------------------------------- */
 
@@ -195,6 +217,32 @@ enum egw_verdict egw_answer_error(struct egw_call *call, struct egw_buf *error);
  * Returns EGW_DONE. */
 enum egw_verdict egw_answer_part(struct egw_call *call, struct egw_buf *buf, struct egw_slice part,
                                  bool is_error);
+
+/* Replaces the params for the stages below and the upstream (raw JSON, copied). On the way up
+ * egw_params() still gives these; set the old ones again for an EGW_AGAIN that should have them.
+ * 0, or -1 when memory is short. */
+int egw_set_params(struct egw_call *call, struct egw_slice params) EGW_MUST_CHECK;
+
+/* The status line of the HTTP answer, where the call stands alone in its request (no array): 401,
+ * 403, 429, 503 with refusals. Other transports and arrays have none. Without it: 200. */
+void egw_http_status(struct egw_call *call, int status);
+
+/* --- telling what happened ------------------------------------------------------------- */
+
+/* Explaining a call: its story, one step after the other, for the client that asked for it by the
+ * request header "X-Ethrpc-Gw-Explain: 1" and may have it, and for the access log. egw_explain()
+ * adds a step ("coalesce: joined call 17", the host adds the time) and costs nothing when nobody
+ * asked; names of upstreams are allowed, their URLs are not. egw_explain_on() asks for it.
+ * egw_explained() is the story so far ("" when nobody asked), valid until the next step. */
+bool egw_explains(const struct egw_call *call);
+void egw_explain_on(struct egw_call *call);
+void egw_explain(struct egw_call *call, const char *fmt, ...) EGW_PRINTF(2, 3);
+const char *egw_explained(const struct egw_call *call);
+
+/* What a cache did: "hit", "miss" or "bypass" (a literal; kept by reference), for the client that
+ * sent the header "X-Ethrpc-Gw-Cache" with its request, and for logs. NULL: no cache was there. */
+void egw_set_cache_status(struct egw_call *call, const char *status);
+const char *egw_cache_status(const struct egw_call *call);
 
 /* Takes up a call this stage holds: as if the callback that said EGW_WAIT had returned
  * `verdict` (not EGW_WAIT). The step is taken later, never from within this call. */
@@ -219,9 +267,14 @@ struct egw_subcall {
   struct egw_slice params; /* raw JSON array or object */
   uint32_t timeout_ms;     /* 0: the parent's deadline, or the network's default */
   bool below;              /* without a parent: starts below this stage, not at the top */
+  struct egw_route route;  /* its wishes */
+  uint64_t *ticket;        /* gets its ticket, for egw_subcall_cancel(); or NULL */
 };
 int egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_subcall *what,
                 egw_sub_fn *done, void *arg);
+
+/* Gives a sub-call up; done() is not called. Nothing happens if it is over. */
+void egw_subcall_cancel(struct egw_worker *worker, uint64_t ticket);
 
 /* Adds to metric `id` of this plugin's table, on this worker. */
 void egw_count(const struct egw_at *at, unsigned id, int64_t n);

@@ -65,6 +65,28 @@ egw_client(const struct egw_call *call, struct egw_client *out)
   request_client(call, out);
 }
 
+int
+egw_set_identity(struct egw_call *call, const char *name)
+{
+  const char *copy = arena_copy(call->arena, (struct egw_slice){ name, strlen(name) + 1 });
+
+  if (copy == NULL)
+    return -1;
+  call->identity = copy;
+  return 0;
+}
+
+int
+egw_set_params(struct egw_call *call, struct egw_slice params)
+{
+  const char *copy = arena_copy(call->arena, params);
+
+  if (copy == NULL)
+    return -1;
+  call->params = (struct egw_slice){ copy, params.len };
+  return 0;
+}
+
 void *
 egw_alloc(struct egw_call *call, size_t size)
 {

@@ -62,6 +62,7 @@ call_clear_reply(struct egw_call *call)
   call->reply_buf = NULL;
   call->fault = RPC_FAULT_NONE;
   memset(&call->reply, 0, sizeof(call->reply));
+  call->reply.upstream_index = EGW_NO_UPSTREAM;
 }
 
 void

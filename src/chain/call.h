@@ -91,6 +91,15 @@ struct egw_call {
   uint64_t started_us;
   uint64_t number;
 
+  struct egw_route route;       /* what stages wish of the next attempts */
+  const struct egw_batching *batching; /* it may travel with others, or NULL */
+  const char *identity;         /* who the client is, as a stage found; or NULL */
+  const char *cache_status;     /* a literal, or NULL */
+  int http_status;              /* of the answer; 0: 200 */
+  bool explained;               /* somebody wants the story */
+  char *story;                  /* in the arena; see story.c */
+  size_t story_len, story_cap;
+
   struct dispatch dispatch;
   struct out *stream;           /* CALL_STREAMING */
   void *push;                   /* push/: the subscription being made */

@@ -12,7 +12,9 @@
 #define CHAIN_STAGES_MAX 64u
 #define NETWORK_UPSTREAMS_MAX 64u
 
+struct egw_head;
 struct gateway;
+struct head;
 struct upstream;
 
 /* One middleware instance of a network. */
@@ -55,6 +57,8 @@ struct network {
   unsigned chain_count;
   struct upstream **upstreams;       /* sorted by tier */
   unsigned upstream_count;
+  struct head *head;                 /* head/head.h */
+  bool hears_head;                   /* a stage has a head() callback */
 };
 
 /* Builds chains from the configured stages. 0 or -1 (memory, too many stages). Main thread. */
@@ -65,6 +69,9 @@ void network_free_chains(struct network *network);
 struct egw_worker;
 int stages_start(struct egw_worker *worker) EGW_MUST_CHECK;
 void stages_stop(struct egw_worker *worker);
+/* Calls head() of the network's stages on this worker. */
+void stages_tell_head(struct egw_worker *worker, const struct network *network,
+                      const struct egw_head *head);
 void stages_free(struct egw_worker *worker); /* main thread, after join */
 
 #endif

@@ -7,5 +7,6 @@ src_libegw_a_SOURCES += \
 	src/chain/chain.h \
 	src/chain/parts.h \
 	src/chain/stages.c \
+	src/chain/story.c \
 	src/chain/subcall.c \
 	$(NULL)

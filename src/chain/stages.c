@@ -75,6 +75,9 @@ network_make_chains(struct network *network)
   network->chain_store = calloc(n, sizeof(*network->chain_store));
   if (network->chains == NULL || network->chain_store == NULL)
     return -1;
+  for (i = 0; i < network->stage_count; i++)
+    if (network->stages[i].mw->head != NULL)
+      network->hears_head = true;
   for (i = 0; i < n; i++) {
     struct chain *chain = make_chain(network, i + 1 < n ? method_row(i) : NULL);
 
@@ -133,6 +136,22 @@ stages_start(struct egw_worker *worker)
       if (start_stage(worker, &gateway->networks[i].stages[j]) < 0)
         return -1;
   return 0;
+}
+
+void
+stages_tell_head(struct egw_worker *worker, const struct network *network,
+                 const struct egw_head *head)
+{
+  unsigned i;
+
+  for (i = 0; i < network->stage_count && worker->stages != NULL; i++) {
+    struct egw_stage *stage = &network->stages[i];
+    const struct stage_mine *sm = &worker->stages[stage->index];
+    struct egw_at at = { .self = stage->self, .mine = sm->mine, .stage = stage, .worker = worker };
+
+    if (sm->started && stage->mw->head != NULL)
+      stage->mw->head(&at, head);
+  }
 }
 
 void

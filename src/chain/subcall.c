@@ -92,6 +92,15 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
 
   if (call == NULL)
     return -1;
+  call->route = what->route;
+  if (what->ticket != NULL) {
+    *what->ticket = egw_ticket(call);
+    if (*what->ticket == 0) {
+      call->sub->done = NULL;
+      call_cancel(call, RPC_FAULT_CANCELLED);
+      return -1;
+    }
+  }
   if (parent != NULL) {
     uint64_t left = parent->deadline_ms > now ? parent->deadline_ms - now : 1;
 
@@ -103,6 +112,17 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
   }
   chain_start_at(call, parent == NULL && !what->below ? 0 : position_below(call->chain, at->stage));
   return 0;
+}
+
+void
+egw_subcall_cancel(struct egw_worker *worker, uint64_t ticket)
+{
+  struct egw_call *call = egw_find(worker, ticket);
+
+  if (call == NULL || call->sub == NULL || call->phase == CALL_OVER)
+    return;
+  call->sub->done = NULL;
+  call_cancel(call, RPC_FAULT_CANCELLED);
 }
 
 struct egw_call *

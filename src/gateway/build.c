@@ -6,6 +6,7 @@
 #include "chain/chain.h"
 #include "conf/url.h"
 #include "gateway/gateway.h"
+#include "head/head.h"
 #include "upstream/upstream.h"
 
 #define WHY_MAX 512
@@ -143,7 +144,8 @@ allocate(struct gateway *gateway)
     upstreams += conf->networks[i].upstream_count;
   gateway->networks = calloc(conf->network_count + 1, sizeof(*gateway->networks));
   gateway->upstreams = calloc(upstreams + 1, sizeof(*gateway->upstreams));
-  if (gateway->networks == NULL || gateway->upstreams == NULL)
+  gateway->heads = calloc(conf->network_count + 1, sizeof(*gateway->heads));
+  if (gateway->networks == NULL || gateway->upstreams == NULL || gateway->heads == NULL)
     return -1;
   gateway->network_count = conf->network_count;
   gateway->upstream_count = upstreams;
@@ -172,6 +174,11 @@ gateway_build(struct gateway *gateway, struct conf *conf)
     network->name = conf->networks[i].name;
     network->index = (unsigned)i;
     network->gateway = gateway;
+    network->head = &gateway->heads[i];
+    if (head_init(network->head) < 0) {
+      conf_error(conf, "out of memory");
+      return -1;
+    }
     if (make_upstreams(gateway, network, &next_upstream) < 0)
       rc = -1;
     if (make_stages(gateway, network, &next_stage) < 0)
@@ -206,11 +213,14 @@ gateway_free(struct gateway *gateway)
     network_free_chains(network);
     free(network->stages);
     free(network->upstreams);
+    if (network->head != NULL)
+      head_free(network->head);
   }
   for (i = 0; i < gateway->upstream_count; i++) {
     free_instance(gateway->upstreams[i].plugin, gateway->upstreams[i].self);
     url_free(&gateway->upstreams[i].url);
   }
+  free(gateway->heads);
   free(gateway->networks);
   free(gateway->upstreams);
   loader_free(&gateway->loader);

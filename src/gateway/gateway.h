@@ -15,6 +15,7 @@
 #include "plugin/loader.h"
 #include "worker/worker.h"
 
+struct head;
 struct network;
 struct upstream;
 struct gateway_run;
@@ -26,6 +27,7 @@ struct gateway {
   struct loader loader;
   struct network *networks;      /* chain/chain.h */
   size_t network_count;
+  struct head *heads;            /* head/head.h; by network index */
   struct upstream *upstreams;    /* upstream/upstream.h; all networks, by index */
   size_t upstream_count;
   struct listeners listeners;

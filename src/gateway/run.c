@@ -15,6 +15,7 @@
 #include "chain/call.h"
 #include "gateway/gateway.h"
 #include "gateway/notify.h"
+#include "head/head.h"
 #include "obs/log.h"
 #include "upstream/upstream.h"
 
@@ -277,6 +278,8 @@ make_workers(struct gateway_run *run)
     if (worker_init(&gateway->workers[i], gateway, i, n) < 0)
       return -1;
     gateway->worker_count = i + 1;
+    if (head_worker_init(&gateway->workers[i]) < 0)
+      return -1;
     run->workers[i] = (struct worker_run){ .worker = &gateway->workers[i], .run = run };
   }
   return 0;
@@ -354,6 +357,7 @@ end(struct gateway_run *run)
   for (i = 0; i < gateway->worker_count; i++) {
     links_free(&gateway->workers[i]);
     stages_free(&gateway->workers[i]);
+    head_worker_free(&gateway->workers[i]);
     worker_free(&gateway->workers[i]);
   }
   uv_walk(&run->loop, close_one, NULL);

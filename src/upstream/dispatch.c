@@ -176,6 +176,7 @@ failed(struct egw_call *call, enum egw_outcome outcome, enum rpc_fault fault, co
   }
   call_set_fault(call, fault != RPC_FAULT_NONE ? fault : fault_of(call, outcome), outcome, why);
   call->reply.upstream = d->last->upstream->name;
+  call->reply.upstream_index = d->last->upstream->position;
   call->reply.http_status = http_status;
   call->reply.retry_after_ms = retry_after_ms;
   chain_reply(call);
@@ -263,6 +264,7 @@ take_reply(struct egw_call *call, struct egw_xchg *xchg, const struct rpc_reply 
     call_set_result(call, egw_buf_ref(xchg->reply->buf), reply->body);
   }
   call->reply.upstream = link->upstream->name;
+  call->reply.upstream_index = link->upstream->position;
   call->reply.http_status = xchg->http_status;
   call->reply.retry_after_ms = xchg->retry_after_ms;
   chain_reply(call);
@@ -279,6 +281,7 @@ dispatch_head(struct egw_xchg *xchg)
   call_set_result(call, egw_buf_ref(in->buf), buf_from(in->buf, (size_t)in->parser.result_begin));
   call->reply.partial = true;
   call->reply.upstream = xchg->link->upstream->name;
+  call->reply.upstream_index = xchg->link->upstream->position;
   call->reply.http_status = xchg->http_status;
   chain_reply(call);
 }

@@ -7,5 +7,6 @@ src_libegw_a_SOURCES += \
 	src/upstream/inbound.c \
 	src/upstream/link.c \
 	src/upstream/parts.h \
+	src/upstream/route.c \
 	src/upstream/upstream.h \
 	$(NULL)

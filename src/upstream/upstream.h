@@ -11,6 +11,7 @@
 #ifndef UPSTREAM_UPSTREAM_H
 #define UPSTREAM_UPSTREAM_H
 
+#include <stdatomic.h>
 #include <ethrpc-gw/transport.h>
 #include "base/list.h"
 #include "base/map.h"
@@ -31,7 +32,30 @@ struct upstream {
   void *self;                               /* the transport's instance */
   unsigned index;                           /* in gateway->upstreams: worker->links[index] */
   unsigned position;                        /* in network->upstreams */
+  /* What head/ found out; any worker reads it. */
+  _Atomic uint64_t head;                    /* 1 + the highest block it is known to have; 0: unknown */
+  _Atomic uint64_t lowest;                  /* 1 + the lowest block whose state it has; 0: unknown */
+  atomic_bool stranger;                     /* it serves another chain: never used */
 };
+
+/* Its highest block, the lowest block whose state it has; false: not known. Any thread. */
+static inline bool
+upstream_head(const struct upstream *upstream, uint64_t *number)
+{
+  uint64_t n = atomic_load_explicit(&upstream->head, memory_order_relaxed);
+
+  *number = n != 0 ? n - 1 : 0;
+  return n != 0;
+}
+
+static inline bool
+upstream_lowest(const struct upstream *upstream, uint64_t *number)
+{
+  uint64_t n = atomic_load_explicit(&upstream->lowest, memory_order_relaxed);
+
+  *number = n != 0 ? n - 1 : 0;
+  return n != 0;
+}
 
 enum link_health {
   LINK_UP,         /* used */

@@ -70,6 +70,7 @@ struct egw_worker {
   unsigned link_count, next_link;
   void **transports;             /* per-worker state of transport instances, by upstream index */
   struct push *push;
+  struct head_worker *heads;     /* head/snapshot.c */
   struct egw_resolver *resolver;
 
   /* listen/ */

@@ -316,6 +316,9 @@ make_network(unsigned stages, unsigned upstreams)
   core.network.upstream_count = upstreams;
   core.gateway.networks = &core.network;
   core.gateway.network_count = 1;
+  core.network.head = &core.head;
+  if (head_init(&core.head) < 0)
+    abort();
   core.gateway.upstreams = calloc(upstreams + 1, sizeof(*core.gateway.upstreams));
   core.gateway.upstream_count = upstreams;
   for (i = 0; i < upstreams; i++) {
@@ -343,7 +346,8 @@ core_start(unsigned stages, unsigned upstreams, enum egw_need need, bool multipl
   core.gateway.workers = &core.worker;
   core.gateway.worker_count = 1;
   if (network_make_chains(&core.network) < 0 ||
-      worker_init(&core.worker, &core.gateway, 0, 1) < 0 || stages_start(&core.worker) < 0 ||
+      worker_init(&core.worker, &core.gateway, 0, 1) < 0 ||
+      head_worker_init(&core.worker) < 0 || stages_start(&core.worker) < 0 ||
       links_open(&core.worker) < 0)
     abort();
   core.worker.state = WORKER_RUNNING;
@@ -390,6 +394,8 @@ core_stop(void)
   worker_loop(&core.worker);
   links_free(&core.worker);
   stages_free(&core.worker);
+  head_worker_free(&core.worker);
+  head_free(&core.head);
   worker_free(&core.worker);
   network_free_chains(&core.network);
   free(core.network.stages);

@@ -7,6 +7,7 @@
 
 #include "chain/call.h"
 #include "gateway/gateway.h"
+#include "head/head.h"
 #include "listen/parts.h"
 #include "listen/session.h"
 #include "upstream/upstream.h"
@@ -51,6 +52,7 @@ struct core {
   struct conf_listener conf_listener;
   struct listener listener;
   struct network network;
+  struct head head;
   struct egw_worker worker;
   struct listen_worker listen;
   struct session session;

@@ -83,7 +83,10 @@ egw_client(const struct egw_call *call, struct egw_client *out)
   check_alive(call, "egw_client()");
   *out = (struct egw_client){ .transport = call->transport, .peer = call->peer,
                               .listener = call->listener, .local = call->local,
-                              .session = call->session };
+                              .session = call->session, .identity = call->identity,
+                              .uid = call->uid };
+  if (call->spec_path_key != NULL)
+    out->path_key = (struct egw_slice){ call->spec_path_key, strlen(call->spec_path_key) };
 }
 
 void *
@@ -254,7 +257,11 @@ egw_subcall(const struct egw_at *at, struct egw_call *parent, const struct egw_s
   free(params);
   plugtest_resume(was);
   call->parent = parent;
+  call->is_sub = true;
   call->from_top = parent == NULL && !what->below;
+  call->route = what->route;
+  if (what->ticket != NULL)
+    *what->ticket = call->number;
   call->done = done;
   call->arg = arg;
   if (parent != NULL && call->deadline > parent->deadline)

@@ -35,6 +35,14 @@ plugtest_call_new(struct plugtest *host, const struct plugtest_spec *spec)
   call->network = plugtest_copy(or_else(spec->network, "test"));
   call->local = !spec->remote;
   call->session = spec->session == 0 ? 1 : spec->session;
+  call->uid = spec->uid - 1;
+  call->explained = spec->explain;
+  if (spec->authorization != NULL)
+    call->spec_authorization = plugtest_copy(spec->authorization);
+  if (spec->api_key != NULL)
+    call->spec_api_key = plugtest_copy(spec->api_key);
+  if (spec->path_key != NULL)
+    call->spec_path_key = plugtest_copy(spec->path_key);
   call->number = ++host->next_number;
   call->started_ms = host->now_ms;
   call->deadline = host->now_ms + (spec->timeout_ms == 0 ? 30000 : spec->timeout_ms);
@@ -71,6 +79,11 @@ plugtest_call_free(struct egw_call *call)
   free(call->listener);
   free(call->network);
   free(call->state);
+  free(call->spec_authorization);
+  free(call->spec_api_key);
+  free(call->spec_path_key);
+  free((char *)(uintptr_t)call->end.story);
+  free((char *)(uintptr_t)call->end.identity);
   free((char *)(uintptr_t)call->end.message);
   free((char *)(uintptr_t)call->end.body);
   free((char *)(uintptr_t)call->end.upstream);
@@ -86,6 +99,7 @@ plugtest_clear_reply(struct egw_call *call)
   call->reply_buf = NULL;
   call->reply_set = false;
   memset(&call->reply, 0, sizeof call->reply);
+  call->reply.upstream_index = EGW_NO_UPSTREAM;
 }
 
 static void
@@ -126,6 +140,10 @@ keep_end(struct egw_call *call)
     .body_len = r->body.len,
     .upstream = plugtest_copy(or_else(r->upstream, "")),
     .sent = end->sent,
+    .http_status = call->http_status,
+    .cache_status = call->cache_status,
+    .story = plugtest_copy(call->story),
+    .identity = plugtest_copy(or_else(call->identity, "")),
     .took_ms = call->host->now_ms - call->started_ms,
   };
 }
@@ -270,7 +288,7 @@ begin(struct egw_call *call)
 
   call->skipped = (m->kinds & call->kind) == 0 ||
                   (m->wants != NULL && !m->wants(call->host->self, info));
-  if (call->skipped || (call->done != NULL && !call->from_top))
+  if (call->skipped || (call->is_sub && !call->from_top))
     plugtest_go_below(call);
   else
     plugtest_take(call, run_request(call), false);

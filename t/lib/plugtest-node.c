@@ -19,14 +19,16 @@ plugtest_script(struct plugtest *host, const struct plugtest_reply *replies, siz
 }
 
 static const struct plugtest_reply *
-next_reply(struct plugtest *host, const char *method)
+next_reply(struct plugtest *host, const char *method, uint64_t only)
 {
   for (size_t i = host->script_next; i < host->script_count; i++) {
     const struct plugtest_reply *r = &host->script[i];
 
     if (r->method != NULL && strcmp(r->method, method) != 0)
       continue;
-    if (r->method == NULL && i == host->script_next && i + 1 < host->script_count)
+    if (r->only_upstream != 0 && only != UINT64_C(1) << (r->only_upstream - 1))
+      continue;
+    if (r->method == NULL && r->only_upstream == 0 && i == host->script_next && i + 1 < host->script_count)
       host->script_next++;
     return r;
   }
@@ -47,9 +49,11 @@ plugtest_go_below(struct egw_call *call)
   r = &host->reached[host->reached_count++];
   r->method = plugtest_copy(call->method);
   r->params = plugtest_copy(call->params);
+  r->route = call->route;
+  r->batching = call->batching;
   call->end.sent++;
   call->phase = PHASE_BELOW;
-  call->next_reply = *next_reply(host, call->method);
+  call->next_reply = *next_reply(host, call->method, call->route.only);
   call->pending = &call->next_reply;
   call->reply_due = host->now_ms + call->pending->delay_ms;
 }
@@ -112,6 +116,7 @@ plugtest_make_reply(struct egw_call *call)
   call->reply_set = true;
   out->outcome = r->outcome;
   out->upstream = r->upstream == NULL ? "node" : r->upstream;
+  out->upstream_index = r->only_upstream != 0 ? r->only_upstream - 1 : r->upstream_index;
   out->http_status = r->http_status;
   out->retry_after_ms = r->retry_after_ms;
   if (r->outcome != EGW_OK) {

@@ -59,8 +59,17 @@ struct egw_call {
   struct egw_buf *reply_buf;
   bool reply_set;
   struct plugtest_end end;
+  struct egw_route route;
+  const struct egw_batching *batching;
+  const char *identity, *cache_status;
+  char *spec_authorization, *spec_api_key, *spec_path_key;
+  int64_t uid;
+  int http_status;
+  bool explained;
+  char story[4096];
   /* sub-calls */
   struct egw_call *parent;
+  bool is_sub;
   bool from_top;
   egw_sub_fn *done;
   void *arg;
@@ -78,6 +87,8 @@ struct mail {
 
 struct reached {
   char *method, *params;
+  struct egw_route route;
+  const struct egw_batching *batching;
 };
 
 struct plugtest {
@@ -98,6 +109,12 @@ struct plugtest {
   size_t script_count, script_next;
   struct reached *reached;
   unsigned reached_count, reached_room;
+  struct egw_head head;
+  uint64_t head_version;
+  struct egw_block *blocks;
+  size_t block_count;
+  struct egw_upstream_info *upstreams;   /* NULL: one, "node" */
+  unsigned upstream_count;
   char *log;
   size_t log_len, log_room;
   pthread_mutex_t mail_lock;

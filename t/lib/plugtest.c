@@ -266,6 +266,8 @@ free_all(struct plugtest *host)
   plugtest_drop_mail(host);
   free(host->reached);
   free(host->script);
+  free(host->blocks);
+  free(host->upstreams);
   free(host->metrics);
   free(host->messages);
   free(host->self);

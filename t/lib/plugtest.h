@@ -74,6 +74,8 @@ struct plugtest_reply {
   size_t big;               /* instead: a string of so many bytes */
   bool partial;             /* only the head of it is seen by the stage */
   const char *upstream;     /* NULL: "node" */
+  uint32_t upstream_index;
+  unsigned only_upstream;   /* 1 + index: for calls whose route says only that one; 0: any */
   const char *why;          /* of a fault */
   int http_status;
   uint32_t retry_after_ms;
@@ -88,6 +90,21 @@ void plugtest_script(struct plugtest *host, const struct plugtest_reply *replies
 unsigned plugtest_reached(const struct plugtest *host);
 const char *plugtest_reached_method(const struct plugtest *host, unsigned index);
 const char *plugtest_reached_params(const struct plugtest *host, unsigned index);
+
+/* With what wishes call `index` reached it; whether it may travel with others, and how. */
+struct egw_route plugtest_reached_route(const struct plugtest *host, unsigned index);
+bool plugtest_reached_batch(const struct plugtest *host, unsigned index, struct egw_batching *out);
+
+/* --- the head and the upstreams ---------------------------------------------------------- */
+
+/* The head changes (its version by itself): the plugin's head() is called. `blocks`: the canonical
+ * hashes that are known, in any order. Without it: nothing is known. */
+void plugtest_head(struct plugtest *host, const struct egw_head *head,
+                   const struct egw_block *blocks, size_t count);
+
+/* The upstreams of the network. Without it: one, called "node", that is up. */
+void plugtest_upstreams(struct plugtest *host, const struct egw_upstream_info *infos,
+                        unsigned count);
 
 /* --- calls ------------------------------------------------------------------------------- */
 
@@ -105,6 +122,10 @@ struct plugtest_spec {
   uint64_t session;         /* [1] */
   const char *network;      /* ["test"] */
   uint64_t timeout_ms;      /* [30000] */
+  const char *authorization, *api_key; /* headers [none] */
+  const char *path_key;     /* [none] */
+  int64_t uid;              /* 1 + the peer's uid [none] */
+  bool explain;             /* the client wants the story [no] */
 };
 
 /* How a call ended. Valid as long as the host. */
@@ -121,6 +142,10 @@ struct plugtest_end {
   size_t body_len;
   const char *upstream;     /* "" : the stage answered by itself */
   unsigned sent;            /* times it went below */
+  int http_status;          /* as the stage set it, or 0 */
+  const char *cache_status; /* or NULL */
+  const char *story;        /* egw_explained() */
+  const char *identity;     /* as the stage set it; "": none */
   uint64_t took_ms;
 };
 

@@ -210,6 +210,7 @@ plugtest = \
 	t/lib/plugtest-memory.c \
 	t/lib/plugtest-node.c \
 	t/lib/plugtest-parts.h \
+	t/lib/plugtest-route.c \
 	t/lib/plugtest.c \
 	t/lib/plugtest.h \
 	$(NULL)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of a network: the chain's tip as the gateway tracks it.
+ *
+ * One worker owns a network's tracker (track.c): it follows every upstream over its own links, keeps
+ * headers by hash, decides which block is the tip, and publishes snapshots. Every worker reads
+ * the newest one by head_now(). Snapshots never change; they are counted.
+ *
+ *   follow.c     one upstream: newHeads or polling, its head, its identity
+ *   blocks.c     headers by hash, the canonical chain through them
+ *   track.c      from the upstreams' heads to the tip; gaps and reorgs
+ *   snapshot.c   what is published
+ */
+#ifndef HEAD_HEAD_H
+#define HEAD_HEAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <ethrpc-gw/head.h>
+
+struct egw_worker;
+struct gateway;
+struct network;
+struct upstream;
+struct tracker;
+
+#define HEAD_WINDOW 1024u   /* canonical hashes kept and published, at most */
+
+/* A snapshot: what plugins see, and the hashes. hashes[i] belongs to pub.lowest + i. */
+struct head_snapshot {
+  struct egw_head pub;
+  atomic_uint refs;
+  unsigned count;
+  unsigned char hashes[][32];
+};
+
+/* A network's head, shared by the workers. */
+struct head {
+  pthread_mutex_t lock;          /* of `newest` */
+  struct head_snapshot *newest;  /* never NULL */
+  _Atomic uint64_t version;      /* newest->pub.version */
+  _Atomic uint64_t evidence;     /* the highest block that any believable reply spoke of */
+  _Atomic uint64_t touched;      /* counts events after which the tip may be old; see head_touch() */
+  struct tracker *tracker;       /* the owner's */
+  struct egw_worker *owner;      /* once the workers run */
+};
+
+/* Makes the empty head of a network. 0 or -1. Main thread. */
+int head_init(struct head *head) EGW_MUST_CHECK;
+void head_free(struct head *head);
+
+/* The newest snapshot; borrowed until the worker's run queue has turned. Worker's thread. */
+const struct head_snapshot *head_now(struct egw_worker *worker, const struct network *network);
+
+/* Publishes `snapshot` (taken) and tells every worker. Owner's thread. */
+void head_publish(struct network *network, struct head_snapshot *snapshot);
+
+/* A new snapshot with room for `count` hashes, its version set. NULL: no memory. */
+struct head_snapshot *head_snapshot_new(struct head *head, unsigned count) EGW_MUST_CHECK;
+
+/* Per-worker memory of the heads. Worker's thread; free: main thread, after join. */
+int head_worker_init(struct egw_worker *worker) EGW_MUST_CHECK;
+void head_worker_free(struct egw_worker *worker);
+
+/* Starts and stops the trackers that this worker owns. start: after its links are open; stop: before
+ * they close. Worker's thread. */
+int head_start(struct egw_worker *worker) EGW_MUST_CHECK;
+void head_stop(struct egw_worker *worker);
+
+/* A reply of `upstream` shows that it has block `number`. Any worker. */
+void head_saw(struct egw_worker *worker, struct upstream *upstream, uint64_t number);
+
+/* Something may have changed the chain just now (a transaction was sent, blocks were mined by
+ * command): the tip is not settled until it has been looked at anew. Any worker. */
+void head_touch(struct egw_worker *worker, const struct network *network);
+
+#endif
