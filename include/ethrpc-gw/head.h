@@ -33,6 +33,8 @@ struct egw_head {
   bool live;                   /* an upstream at the tip was heard of within its time: false while
                                   all are lost */
   bool pushed;                 /* ...and it pushes its heads: the tip is as new as it can be */
+  bool settled;                /* nothing newer than the tip has been heard of, and no transaction was
+                                  sent since it was looked at: a tag can be resolved to its block */
   bool has_safe, has_finalized;
   bool has_chain_id, has_genesis;
   struct egw_block tip, safe, finalized;
