@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A small block chain for fake nodes: several nodes may share one. All answers are functions
-of the parameters and of the blocks, so that a test knows what is right."""
+"""A small block chain for fake nodes: several nodes may share one, or each see a View of it.
+All answers are functions of the parameters and of the blocks, so that a test knows what is
+right.
+
+    chain = Chain(live=True)    state reads depend on the block, as on a real node
+    View(chain, lag=5)          the same chain as a node sees it that is five blocks behind"""
 import hashlib
 import threading
 
@@ -18,14 +22,33 @@ def of_params(method, params):
     return b'"0x' + digest.encode() + b'"'
 
 
+class NodeError(Exception):
+    """What a node answers with an error object."""
+
+    def __init__(self, code, message):
+        Exception.__init__(self, message)
+        self.code, self.message = code, message
+
+
+# Methods that read state, and which parameter says at what block.
+STATE = {"eth_getBalance": 1, "eth_call": 1, "eth_getStorageAt": 2, "eth_getCode": 1,
+         "eth_estimateGas": 1, "eth_getTransactionCount": 1, "eth_getProof": 2,
+         "debug_traceCall": 1, "eth_createAccessList": 1}
+
+
 class Chain:
     PURE = ("eth_getBalance", "eth_call", "eth_getStorageAt", "eth_getCode", "eth_estimateGas",
             "eth_getTransactionCount", "eth_getProof", "debug_traceTransaction",
             "eth_feeHistory", "debug_traceCall", "eth_createAccessList")
 
-    def __init__(self, blocks=20, chain_id=1):
+    def __init__(self, blocks=20, chain_id=1, live=False):
         self.lock = threading.RLock()
         self.chain_id = chain_id
+        self.live = live             # state and logs are those of blocks
+        self.pool = []               # hashes of transactions that wait
+        self.put = {}                # block hash -> transactions from the pool in it
+        self.at = {}                 # transaction -> hashes of all blocks it was ever in
+        self.safe, self.final = 2, 5  # blocks behind the tip
         self.headers = []            # canonical, by number
         self.by_hash = {}
         self.sent = []               # raw transactions, as hex strings
@@ -48,8 +71,12 @@ class Chain:
         with self.lock:
             parent = self.headers[-1]["hash"] if self.headers else "0x" + "00" * 32
             head = self.header(len(self.headers), parent, **extra)
+            self.put[head["hash"]] = list(self.pool)
+            self.pool.clear()
             self.headers.append(head)
             self.by_hash[head["hash"]] = head
+            for tx in self.transactions(head):
+                self.at.setdefault(tx, []).append(head["hash"])
         if not quiet:
             self.announce(head)
         return head
@@ -58,45 +85,91 @@ class Chain:
         for watcher in list(self.watchers):
             watcher(head)
 
-    def reorg(self, depth):
-        """Replaces the last `depth` blocks by as many others; announces the new ones."""
+    def reorg(self, depth, drop=()):
+        """Replaces the last `depth` blocks by as many others; announces the new ones. What was
+        in them from the pool gets into the first of the new ones, but for those in `drop`."""
         with self.lock:
             for head in self.headers[len(self.headers) - depth:]:
                 del self.by_hash[head["hash"]]
+                self.pool += self.put[head["hash"]]
             del self.headers[len(self.headers) - depth:]
             self.fork += 1
-        return [self.mine() for _ in range(depth)]
+            self.pool[:] = [tx for tx in self.pool if tx not in drop]
+            heads = [self.mine(quiet=True) for _ in range(depth)]
+        for head in heads:
+            self.announce(head)
+        return heads
 
     def number(self):
+        """The highest block that is seen."""
         with self.lock:
             return len(self.headers) - 1
+
+    def transactions(self, head):
+        return [word("tx", head["hash"], i) for i in range(2)] + self.put[head["hash"]]
 
     def block(self, head, full=False):
         if head is None:
             return None
-        number = int(head["number"], 16)
-        txs = [word("tx", head["hash"], i) for i in range(2)]
+        txs = self.transactions(head)
         if full:
-            txs = [{"hash": t, "blockNumber": hex(number), "blockHash": head["hash"],
-                    "transactionIndex": hex(i)} for i, t in enumerate(txs)]
+            txs = [self.transaction(t, head, i) for i, t in enumerate(txs)]
         return dict(head, transactions=txs, uncles=[], size="0x220")
+
+    @staticmethod
+    def transaction(tx, head, index):
+        """The transaction; head None: as it waits in the pool."""
+        return {"hash": tx, "blockNumber": head and head["number"],
+                "blockHash": head and head["hash"], "transactionIndex":
+                None if head is None else hex(index)}
+
+    def place(self, tx):
+        """(header, index) of a transaction on the chain that is seen, or None."""
+        with self.lock:
+            for name in self.at.get(tx, ()):
+                head = self.find(name)
+                if head is not None:
+                    return head, self.transactions(head).index(tx)
+        return None
 
     def find(self, tag):
         """The header for a number, tag, or hash; None if there is none."""
         with self.lock:
+            top = self.number()
             if tag in ("latest", "pending"):
-                return self.headers[-1]
+                return self.headers[top]
             if tag in ("safe", "finalized"):
-                return self.headers[max(0, len(self.headers) - (3 if tag == "safe" else 6))]
+                return self.headers[max(0, top - (self.safe if tag == "safe" else self.final))]
             if tag == "earliest":
                 return self.headers[0]
             if isinstance(tag, str) and len(tag) == 66:
-                return self.by_hash.get(tag)
+                head = self.by_hash.get(tag)
+                return head if head is not None and int(head["number"], 16) <= top else None
             number = int(tag, 16)
-            return self.headers[number] if number < len(self.headers) else None
+            return self.headers[number] if number <= top else None
+
+    def find_id(self, block):
+        """The same for an object of EIP-1898, too; NodeError if there is none."""
+        if isinstance(block, dict):
+            block = block["blockHash"] if "blockHash" in block else block["blockNumber"]
+        head = self.find(block)
+        if head is None:
+            raise NodeError(-32000, "header not found")
+        return head
+
+    def state(self, method, params):
+        """A state read: a function of the method, the block and the other parameters."""
+        at = STATE[method]
+        block = params[at] if len(params) > at else "latest"
+        with self.lock:
+            extra = list(self.pool) if block == "pending" else []
+            key = [self.find_id(block)["hash"], params[:at], params[at + 1:]] + extra
+        return of_params(method, rawjson.compact(key))
 
     def answer(self, method, raw_params):
-        """The raw result, or None for a method there is not."""
+        """The raw result, or None for a method there is not. NodeError: a node's error."""
+        if self.live and method in STATE:
+            return self.state(method, rawjson.parse(raw_params))
         if method in self.PURE:
             return of_params(method, raw_params)
         handler = getattr(self, "do_" + method, None)
@@ -148,17 +221,72 @@ class Chain:
                 "blockNumber": block["number"], "status": "0x1", "logs": []}
 
     def do_eth_getTransactionReceipt(self, params):
-        with self.lock:
-            for head in self.headers:
-                block = self.block(head)
-                if params[0] in block["transactions"]:
-                    return self.receipt(block, block["transactions"].index(params[0]))
-        return None
+        place = self.place(params[0])
+        return place and self.receipt(self.block(place[0]), place[1])
 
-    def do_eth_getLogs(self, _):
-        return []
+    def do_eth_getTransactionByHash(self, params):
+        with self.lock:
+            if params[0] in self.pool:
+                return self.transaction(params[0], None, None)
+        place = self.place(params[0])
+        return place and self.transaction(params[0], *place)
+
+    def do_eth_getLogs(self, params):
+        """live: one log in each block."""
+        if not self.live:
+            return []
+        what = params[0]
+        with self.lock:
+            if "blockHash" in what:
+                heads = [self.find_id(what["blockHash"])]
+            else:
+                low, high = (int(self.find_id(what.get(k, "latest"))["number"], 16)
+                             for k in ("fromBlock", "toBlock"))
+                heads = self.headers[low:high + 1]
+        return [{"address": "0x" + "0c" * 20, "blockHash": h["hash"],
+                 "blockNumber": h["number"], "transactionHash": self.transactions(h)[0],
+                 "transactionIndex": "0x0", "logIndex": "0x0", "data": "0x", "topics": [],
+                 "removed": False} for h in heads]
 
     def do_eth_sendRawTransaction(self, params):
         with self.lock:
             self.sent.append(params[0])
         return word("sent", params[0])
+
+
+class View(Chain):
+    """A chain as a node sees it that is `lag` blocks behind, or knows none above `cap`. Blocks
+    are made by the chain itself."""
+
+    def __init__(self, chain, lag=0, cap=None):
+        # pylint: disable=super-init-not-called
+        self.base, self.lag, self.cap = chain, lag, cap
+        self.watchers = []
+        chain.watchers.append(self._follow)
+
+    def __getattr__(self, name):
+        return getattr(self.base, name)
+
+    def number(self):
+        with self.base.lock:
+            top = len(self.base.headers) - 1 - self.lag
+            return max(0, top if self.cap is None else min(top, self.cap))
+
+    def mine(self, quiet=False, **extra):
+        raise RuntimeError("blocks are made by the chain")
+
+    def reorg(self, depth, drop=()):
+        raise RuntimeError("blocks are made by the chain")
+
+    def _follow(self, head):
+        number = int(head["number"], 16) - self.lag
+        if number >= 0 and (self.cap is None or number <= self.cap):
+            self.announce(self.base.headers[number])
+
+    def set_lag(self, lag):
+        """Catches up (announcing what is new), or falls behind."""
+        with self.base.lock:
+            before, self.lag = self.number(), lag
+            new = self.base.headers[before + 1:self.number() + 1]
+        for head in new:
+            self.announce(head)

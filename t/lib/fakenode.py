@@ -16,7 +16,7 @@ import time
 
 import rawjson
 import wsframe
-from chain import Chain, word
+from chain import Chain, NodeError, word
 from clients import Closed, NoAnswer, Stream
 from tap import Failed
 
@@ -666,7 +666,10 @@ class Node:
     def usual(self, request):
         if request.method in ("eth_subscribe", "eth_unsubscribe"):
             return self._subscription(request)
-        result = self.chain.answer(request.method, request.params or b"[]")
+        try:
+            result = self.chain.answer(request.method, request.params or b"[]")
+        except NodeError as error:
+            return request.error(error.code, error.message)
         if result is None:
             return request.error(-32601, "the method %s does not exist" % request.method)
         return request.result(result)

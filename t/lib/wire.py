@@ -16,7 +16,7 @@ import tempfile
 
 import tap
 from fakenode import Node
-from chain import Chain
+from chain import Chain, View
 from gateway import Gateway, has_transport, need_program
 
 _rows = []
@@ -36,14 +36,20 @@ class Env:
         options = dict(settings)
         extra = options.pop("upstream", {})
         url_form = options.pop("url_form", "%s://%s")
+        if options.pop("live", False):
+            self.chain.live = True
+        views = options.pop("views", None)
         for i, kind in enumerate(self.kinds):
-            self.nodes.append(Node(kind, self.chain, self.folder, "n%d" % i))
+            chain = self.chain if views is None else View(self.chain, **views[i])
+            self.nodes.append(Node(kind, chain, self.folder, "n%d" % i))
         upstreams = [
             dict({
                 "name": node.name,
                 "url": url_form % tuple(node.url().split("://"))
             }, **extra) for node in self.nodes
         ]
+        for i, own in enumerate(options.pop("own", ())):
+            upstreams[i].update(own)
         try:
             self.gw = Gateway(upstreams, **options)
         except BaseException:
@@ -100,8 +106,9 @@ class Env:
 
 def row(number, title, clients="http", upstreams="http", each=None, fresh=False, todo=None,
         **settings):
-    """See the top. settings: of the Gateway, and `upstream`: options of each upstream, and
-    `url_form`: a format that makes its URL of the scheme and the rest."""
+    """See the top. settings: of the Gateway, and `upstream`: options of each upstream, `own`:
+    of one each, `url_form`: a format that makes its URL of the scheme and the rest, `live`:
+    state is that of blocks, `views`: what each node sees of the chain (dict(lag, cap))."""
     def register(fn):
         _rows.append((number, title, clients.split(), upstreams.split(), each, fresh, todo,
                       settings, fn))
