@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading raw JSON without a tree. Every slice given to these functions must be one valid
- * JSON value (params and results from the host are). Nothing here allocates or recurses. */
+ * JSON value (params and results from the host are; egw_json_valid() tells of others). Nothing
+ * here allocates or recurses. */
 #ifndef ETHRPC_GW_JSON_H
 #define ETHRPC_GW_JSON_H
 
@@ -26,6 +27,10 @@ enum egw_json_kind {
   EGW_JSON_ARRAY,
   EGW_JSON_OBJECT
 };
+
+/* Whether any bytes are one JSON value (RFC 8259, UTF-8, nested no deeper than 64) with nothing but
+ * white space around it. */
+bool egw_json_valid(struct egw_slice bytes);
 
 /* The kind of a value, by its first byte after white space. */
 enum egw_json_kind egw_json_kind(struct egw_slice value);

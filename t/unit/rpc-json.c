@@ -266,9 +266,34 @@ test_cut(void)
   ok(rounds < 1000000, "cut texts are read to their end and no further");
 }
 
+static void
+test_valid(void)
+{
+  static const struct {
+    const char *text;
+    bool valid;
+  } cases[] = {
+    { "{\"a\":[1,2,{}]}", true }, { " 12 ", true },    { "null", true },    { "", false },
+    { " ", false },             { "{\"a\":1", false }, { "1 2", false },    { "{a:1}", false },
+    { "\"\xff\"", false },      { "\"\n\"", false },   { "[1,]", false },   { "01", false },
+  };
+  char deep[131];
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    ok(egw_json_valid((struct egw_slice){ cases[i].text, strlen(cases[i].text) }) ==
+         cases[i].valid, "\"%s\" is %s", i == 8 || i == 9 ? "..." : cases[i].text,
+       cases[i].valid ? "valid" : "not");
+  ok(!egw_json_valid((struct egw_slice){ NULL, 0 }), "nothing is not");
+  memset(deep, '[', 65);
+  memset(deep + 65, ']', 65);
+  ok(egw_json_valid((struct egw_slice){ deep + 1, 128 }), "64 deep is valid");
+  ok(!egw_json_valid((struct egw_slice){ deep, 130 }), "65 deep is not");
+}
+
 int
 main(void)
 {
+  test_valid();
   test_kind();
   test_walk();
   test_string();
