@@ -64,6 +64,7 @@ attempt(struct egw_call *call, struct egw_link *link)
     .fresh = d->fresh,
     .idempotent = idempotent(call),
     .subscribing = push_subscribes(call),
+    .batching = d->attempts == 1 ? call->batching : NULL,
   };
   if (xchg_start(link, &what, &d->xchg) < 0) {
     call_set_fault(call, RPC_FAULT_INTERNAL, EGW_NOT_SENT, "out of memory");

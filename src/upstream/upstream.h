@@ -211,6 +211,7 @@ struct xchg_request {
   uint32_t timeout_ms;
   bool fresh, idempotent;
   bool subscribing;               /* events may follow the reply on its connection */
+  const struct egw_batching *batching; /* it may travel with others (batch.c), or NULL */
 };
 
 /* Makes and submits an exchange; *slot points to it before anything can happen to it. done() is
