@@ -25,6 +25,7 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = src/ethrpc-gw.pc
 pkginclude_HEADERS = \
 	include/ethrpc-gw/buf.h \
+	include/ethrpc-gw/eth.h \
 	include/ethrpc-gw/head.h \
 	include/ethrpc-gw/json.h \
 	include/ethrpc-gw/loop.h \

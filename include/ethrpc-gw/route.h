@@ -39,6 +39,11 @@ struct egw_upstream_info {
 unsigned egw_upstream_count(const struct egw_at *at);
 bool egw_upstream(const struct egw_at *at, unsigned index, struct egw_upstream_info *out);
 
+/* Tells the core that an upstream has no state at `block` and below (it is pruned): calls that need
+ * such state go elsewhere from now on, on every worker, while another one can serve. Nothing else
+ * takes that back than a restart, so be sure. */
+void egw_upstream_lacks(const struct egw_at *at, unsigned index, uint64_t block);
+
 /* What a call wishes of its next attempts. Zero: nothing. */
 struct egw_route {
   uint64_t avoid;              /* not these, while another one can serve */

@@ -7,6 +7,7 @@ src_libegw_a_SOURCES += \
 	src/base/budget.h \
 	src/base/checked.h \
 	src/base/hash.c \
+	src/base/keccak.c \
 	src/base/list.h \
 	src/base/lws-compat.h \
 	src/base/map.c \

@@ -6,6 +6,7 @@ src_libegw_a_SOURCES += \
 	src/rpc/envelope.h \
 	src/rpc/error.c \
 	src/rpc/error.h \
+	src/rpc/hex.c \
 	src/rpc/json-quote.c \
 	src/rpc/json.c \
 	src/rpc/key.h \

@@ -115,6 +115,7 @@ struct plugtest {
   size_t block_count;
   struct egw_upstream_info *upstreams;   /* NULL: one, "node" */
   unsigned upstream_count;
+  uint64_t lacks[64];
   char *log;
   size_t log_len, log_room;
   pthread_mutex_t mail_lock;

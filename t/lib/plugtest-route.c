@@ -3,6 +3,11 @@
 #include "plugtest-parts.h"
 
 #include <stdarg.h>
+#include <ethrpc-gw/eth.h>
+
+/* Plugins find these in the program, which takes from its library only what it names. */
+void (*const plugtest_keccak)(struct egw_slice, unsigned char *) = egw_keccak256;
+long (*const plugtest_hex)(struct egw_slice, unsigned char *, size_t) = egw_hex_read;
 
 /* --- the head ---------------------------------------------------------------------------- */
 
@@ -79,6 +84,23 @@ egw_upstream(const struct egw_at *at, unsigned index, struct egw_upstream_info *
     return false;
   *out = host->upstreams == NULL ? one_node : host->upstreams[index];
   return true;
+}
+
+void
+egw_upstream_lacks(const struct egw_at *at, unsigned index, uint64_t block)
+{
+  struct plugtest *host = at->worker->host;
+
+  if (index >= egw_upstream_count(at))
+    plugtest_fault(host, "egw_upstream_lacks() of upstream %u, which there is not", index);
+  else if (host->lacks[index] < block + 1)
+    host->lacks[index] = block + 1;
+}
+
+uint64_t
+plugtest_lacks(const struct plugtest *host, unsigned index)
+{
+  return host->lacks[index];
 }
 
 void

@@ -106,6 +106,10 @@ void plugtest_head(struct plugtest *host, const struct egw_head *head,
 void plugtest_upstreams(struct plugtest *host, const struct egw_upstream_info *infos,
                         unsigned count);
 
+/* The highest block whose state upstream `index` was said to lack (egw_upstream_lacks()) plus 1; 0:
+ * none. */
+uint64_t plugtest_lacks(const struct plugtest *host, unsigned index);
+
 /* --- calls ------------------------------------------------------------------------------- */
 
 /* A client's call. Zero or NULL: the default in brackets. */

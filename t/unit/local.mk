@@ -59,6 +59,9 @@ t_unit_base_memory_t_SOURCES = t/unit/base-memory.c
 t_unit_base_memory_t_LDADD = src/libegw.a $(core_libs)
 t_unit_base_memory_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=free
+unit_tests += t/unit/rpc-eth.t
+t_unit_rpc_eth_t_SOURCES = t/unit/rpc-eth.c
+t_unit_rpc_eth_t_LDADD = src/libegw.a $(core_libs)
 t_unit_rpc_scan_t_SOURCES = t/unit/rpc-scan.c t/unit/rpc-data.h
 t_unit_rpc_scan_t_LDADD = src/libegw.a $(core_libs)
 t_unit_rpc_json_t_SOURCES = t/unit/rpc-json.c t/unit/rpc-data.h
