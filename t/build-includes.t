@@ -33,6 +33,7 @@ AGAINST = [
     ("push", "listen/session.h", "events go to sessions"),
     ("rpc", "chain/call.h", "requests become calls"),
     ("rpc", "gateway/gateway.h", "the byte budget"),
+    ("rpc", "listen/facts.h", "who sent a request, kept as long as its calls last"),
     ("rpc", "listen/listen.h", "limits of the listener"),
     ("rpc", "listen/session.h", "answers go to the session"),
     ("rpc", "push/push.h", "events may follow once the answer is out"),

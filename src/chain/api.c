@@ -65,6 +65,12 @@ egw_client(const struct egw_call *call, struct egw_client *out)
   request_client(call, out);
 }
 
+struct egw_slice
+egw_header(const struct egw_call *call, const char *name)
+{
+  return request_header(call, name);
+}
+
 int
 egw_set_identity(struct egw_call *call, const char *name)
 {

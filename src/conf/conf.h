@@ -40,6 +40,7 @@ struct conf_listener {
   struct egw_strings hosts;         /* further allowed Host names; "*": any */
   struct egw_strings origins;       /* allowed Origins; "*": any */
   bool http, websocket;             /* what is served on a TCP listener */
+  bool key_in_path;                 /* the path may end in a client's key */
   struct conf_limits limits;
 };
 
@@ -65,6 +66,7 @@ struct conf_network {
   uint64_t timeout;                 /* ms: a call's deadline */
   uint64_t attempt_timeout;         /* ms: one upstream attempt */
   uint64_t stream_threshold;        /* replies longer than this are streamed */
+  uint64_t poll_interval;           /* ms: how often a node that does not push is asked for its head */
   struct conf_upstream *upstreams;
   size_t upstream_count;
   struct conf_stage *stages;

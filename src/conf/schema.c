@@ -110,6 +110,8 @@ const struct egw_option conf_listener_options[] = {
   LISTENER("http", EGW_OPT_BOOL, http, .fallback = "true", .help = "Serve HTTP"),
   LISTENER("websocket", EGW_OPT_BOOL, websocket, .fallback = "true",
            .help = "Serve WebSocket"),
+  LISTENER("key_in_path", EGW_OPT_BOOL, key_in_path, .fallback = "false",
+           .help = "Paths may end in a client's key: /KEY, /NETWORK/KEY"),
   EGW_OPTION_END
 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "gateway/gateway.h"
 #include "listen/gate.h"
+#include "listen/route.h"
 #include "listen/tls.h"
 
 #define ACCEPT_TURN 64         /* connections taken in one turn of the loop */
@@ -309,11 +309,9 @@ door_stop(struct door *door)
 /* --- what the gate said --------------------------------------------------------------- */
 
 struct network *
-door_network(struct door *door, struct gate_head *head)
+door_network(struct door *door, const struct listener *listener, struct gate_head *head)
 {
-  struct egw_slice path = gate_path(head->target);
-  struct network *network =
-      gateway_network(door->lw->worker->gateway, path.ptr, path.len);
+  struct network *network = route_head(door->lw->worker->gateway, listener, head);
 
   if (network == NULL)
     gate_refuse(head, 404, REFUSED_HEAD, "no network by that name");

@@ -46,7 +46,8 @@ unsigned door_pending(const struct door *door);
 void door_left(struct door *door);
 
 /* The network a WebSocket handshake is for; NULL (and head->status 404) when there is none. */
-struct network *door_network(struct door *door, struct gate_head *head);
+struct network *door_network(struct door *door, const struct listener *listener,
+                             struct gate_head *head);
 
 /* What the gate's refusal reads like. */
 struct refusal_text door_refusal(const struct listener *listener,

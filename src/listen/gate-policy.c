@@ -12,6 +12,7 @@
 struct facts {
   struct egw_slice length, coding, expect, site, ws_version;
   unsigned hosts, origins, lengths, codings, types, expects, sites, ws_versions, ws_keys;
+  unsigned kept[GATE_FIELDS];
   bool upgrade_websocket, connection_upgrade;
 };
 
@@ -103,6 +104,23 @@ note_field(const struct gate_header *h, struct gate_head *head, struct facts *f)
   }
 }
 
+/* Those that are only kept. */
+static void
+note_kept(const struct gate_header *h, struct gate_head *head, struct facts *f)
+{
+  static const struct egw_slice names[GATE_FIELDS] = {
+    [FIELD_AUTHORIZATION] = { "authorization", 13 },
+    [FIELD_API_KEY] = { "x-api-key", 9 },
+    [FIELD_USER_AGENT] = { "user-agent", 10 },
+    [FIELD_CACHE] = { "x-ethrpc-gw-cache", 17 },
+    [FIELD_EXPLAIN] = { "x-ethrpc-gw-explain", 19 },
+  };
+
+  for (int i = 0; i < GATE_FIELDS; i++)
+    if (h->name.len == names[i].len && equals(h->name, names[i].ptr))
+      note(&head->fields[i], &f->kept[i], h->value);
+}
+
 static bool
 read_fields(struct gate_head *head, struct facts *f)
 {
@@ -114,9 +132,13 @@ read_fields(struct gate_head *head, struct facts *f)
     if (!gate_is_value(h->value))
       return gate_refuse(head, 400, REFUSED_HEAD, "control bytes in a header");
     note_field(h, head, f);
+    note_kept(h, head, f);
   }
   if (f->types != 1)
     head->content_type = (struct egw_slice){ NULL, 0 };
+  for (int i = 0; i < GATE_FIELDS; i++)
+    if (f->kept[i] != 1)
+      head->fields[i] = (struct egw_slice){ NULL, 0 };
   return true;
 }
 
@@ -341,6 +363,9 @@ clear_findings(struct gate_head *head)
 
   head->host = head->origin = head->ws_key = none;
   head->content_type = head->content_encoding = none;
+  for (int i = 0; i < GATE_FIELDS; i++)
+    head->fields[i] = none;
+  head->path_key = none;
   head->body_length = 0;
   head->chunked = head->expects = false;
   head->status = 0;

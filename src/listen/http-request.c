@@ -10,7 +10,9 @@
 #include <strings.h>
 #include "base/budget.h"
 #include "gateway/gateway.h"
+#include "listen/facts.h"
 #include "listen/gate.h"
+#include "listen/route.h"
 
 #define BODY_FREE ((size_t)16 << 10)     /* bytes of a body that are not reserved */
 #define BODY_STEP ((size_t)64 << 10)     /* reserved at a time */
@@ -198,7 +200,6 @@ begin(struct http_conn *conn, const char *method, const char *version)
 {
   struct listener *listener = conn->session.listener;
   struct gate_head head;
-  struct egw_slice path;
 
   conn->no_body = strcmp(method, "HEAD") == 0;
   conn->origin = (struct egw_slice){ NULL, 0 };
@@ -209,12 +210,13 @@ begin(struct http_conn *conn, const char *method, const char *version)
   }
   conn->origin = head.origin;
   conn->phase = HTTP_BODY;
-  conn->path = path = gate_path(head.target);
+  conn->path = gate_path(head.target);
   if (listener->admin) {
     conn->task = HTTP_ADMIN;
     return MHD_YES;
   }
-  conn->network = gateway_network(conn->server->worker->gateway, path.ptr, path.len);
+  conn->network = route_head(conn->server->worker->gateway, listener, &head);
+  facts_read(&conn->facts, &head);
   if (method[0] == 'P')
     return begin_call(conn, &head);
   conn->task = method[0] == 'O' ? HTTP_PREFLIGHT : HTTP_HELLO;
@@ -274,6 +276,7 @@ start_call(struct http_conn *conn)
   conn->phase = HTTP_RUNNING;
   conn->since = egw_now_ms(conn->server->worker);
   conn->session.network = conn->network;
+  conn->session.facts = &conn->facts;
   conn->request = request_start(&conn->session, conn->network, body, conn);
   if (conn->request == NULL)
     return http_refuse(conn, 500, REFUSED_OVERLOAD, "out of memory");

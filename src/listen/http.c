@@ -113,6 +113,7 @@ http_request_end(struct http_conn *conn)
     budget_give(&conn->server->worker->gateway->budget, conn->reserved);
   conn->reserved = 0;
   conn->body_len = 0;
+  conn->session.facts = NULL; /* libmicrohttpd's memory is used again */
   session_queue(&conn->session, 0, conn->queued);
   conn->queued = 0;
   conn->answered = false;

@@ -51,6 +51,7 @@ struct http_conn {
   size_t target_len;           /* without it */
   struct egw_slice path;
   struct egw_slice origin;     /* allowed and to be named in the answer, or missing */
+  struct client_facts facts;   /* the same */
   struct network *network;
   struct egw_buf *body;
   size_t announced;            /* Content-Length, only for the first size of the buffer */

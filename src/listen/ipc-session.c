@@ -501,6 +501,8 @@ new_session(struct ipc_server *server, struct listener *listener, int fd,
   list_init(&s->timer.node);
   session_init(&s->session, &ipc_ops, CLIENT_IPC, worker, listener, network);
   snprintf(s->session.peer, sizeof(s->session.peer), "%s", peer->text);
+  s->session.has_uid = peer->has_uid;
+  s->session.uid = peer->uid;
   frame_init(&s->frame, RPC_CLIENT_DEPTH, listener->conf->limits.max_request,
              &worker->gateway->budget);
   stream_init(&s->stream, &s->session, on_wake, EGW_LIT("\n"));

@@ -87,6 +87,8 @@ admit(struct ipc_door *door, int fd, struct peer *peer)
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
     return false;
   snprintf(peer->text, sizeof(peer->text), "uid %lu", (unsigned long)who.uid);
+  peer->has_uid = true;
+  peer->uid = who.uid;
   if (!uid_allowed(door, who.uid)) {
     metric_add(&lw->worker->metrics->refused[REFUSED_PEER], 1);
     egw_log(EGW_INFO, "ipc", "%s: refused uid %lu, pid %ld", door->listener->name,

@@ -4,6 +4,8 @@ src_libegw_a_SOURCES += \
 	src/listen/acked.c \
 	src/listen/acked.h \
 	src/listen/door.h \
+	src/listen/facts.c \
+	src/listen/facts.h \
 	src/listen/gate-names.c \
 	src/listen/gate-policy.c \
 	src/listen/gate.c \
@@ -23,6 +25,8 @@ src_libegw_a_SOURCES += \
 	src/listen/listen.h \
 	src/listen/parts.h \
 	src/listen/refusal.c \
+	src/listen/route.c \
+	src/listen/route.h \
 	src/listen/session.c \
 	src/listen/session.h \
 	src/listen/socket-unix.c \

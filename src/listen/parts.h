@@ -40,8 +40,10 @@ void listen_part_closed(struct listen_worker *lw);
 struct peer {
   struct sockaddr_storage addr;
   socklen_t addr_len;
-  char text[64];
+  char text[56];
   bool counted;                   /* holds a place in the caps, see peer_release() */
+  bool has_uid;                   /* a unix socket's: */
+  uint32_t uid;
 };
 /* Fills in the text from the address. */
 void peer_describe(struct peer *peer);
@@ -60,6 +62,16 @@ struct gate_header {
   struct egw_slice name, value;
 };
 
+/* Fields that are not the gate's business, but the middleware's or the answer's. */
+enum gate_field {
+  FIELD_AUTHORIZATION,
+  FIELD_API_KEY,
+  FIELD_USER_AGENT,
+  FIELD_CACHE,                    /* X-Ethrpc-Gw-Cache, X-Ethrpc-Gw-Explain: the answer is to */
+  FIELD_EXPLAIN,                  /* have them, too */
+  GATE_FIELDS
+};
+
 struct gate_head {
   struct egw_slice method, target, version;
   struct gate_header headers[GATE_HEADERS_MAX];
@@ -67,6 +79,8 @@ struct gate_head {
   size_t length;                  /* bytes of the head, with its empty line */
   struct egw_slice host, origin, ws_key;
   struct egw_slice content_type, content_encoding; /* missing: no such header, or (type) two */
+  struct egw_slice fields[GATE_FIELDS];            /* missing: no such header, or two */
+  struct egw_slice path_key;      /* route_head(): of the target, or missing */
   uint64_t body_length;           /* announced by Content-Length, 0 without */
   bool chunked;                   /* the body comes in chunks: length not known */
   bool expects;                   /* waits for "100 Continue" */

@@ -27,6 +27,13 @@ enum session_state {
   SESSION_GONE
 };
 
+/* What a request tells of who sent it, beside its connection. Slices are borrowed from where the
+ * listener keeps them: they last until the request is answered or cancelled. Secrets. */
+struct client_facts {
+  struct egw_slice authorization, api_key, user_agent; /* headers; missing: not sent, or twice */
+  struct egw_slice path_key;    /* missing: none */
+};
+
 struct session_ops {
   /* The answer to the request started with `cookie`; takes `out`, which may still be open
    * (pieces follow; see base/out.h). NULL: there is nothing to say (notifications). Called
@@ -50,8 +57,12 @@ struct session {
   enum client_kind kind;
   enum session_state state;
   bool local;                   /* unix socket or loopback listener */
+  bool has_uid;                 /* the peer of a unix socket: */
+  uint32_t uid;
   uint64_t number;              /* unique in this process */
-  char peer[64];                /* "127.0.0.1", "::1", "uid 1000" */
+  char peer[56];                /* "127.0.0.1", "::1", "uid 1000" */
+  const struct client_facts *facts; /* of the request under way (HTTP), of the one that opened the
+                                   session (WebSocket); NULL: nothing is known */
   /* the core's: */
   struct list requests;
   struct list subscriptions;

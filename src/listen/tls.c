@@ -306,7 +306,8 @@ hand_over(struct tls_conn *c, enum gate_kind kind, struct gate_head *head)
   struct egw_slice rest;
   int fd;
 
-  if (kind == GATE_WEBSOCKET && (network = door_network(lw->door, head)) == NULL) {
+  if (kind == GATE_WEBSOCKET &&
+      (network = door_network(lw->door, c->listener, head)) == NULL) {
     refuse(c, head);
     return;
   }

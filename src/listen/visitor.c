@@ -96,7 +96,7 @@ hand_over(struct visitor *v, enum gate_kind kind, struct gate_head *head)
   if (v->low_water)
     set_low_water(v, 1);
   if (kind == GATE_WEBSOCKET) {
-    network = door_network(v->door, head);
+    network = door_network(v->door, v->listener, head);
     if (network == NULL) {
       refuse(v, head);
       return;

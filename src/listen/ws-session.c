@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "listen/facts.h"
 
 static struct ws_session *
 of_session(struct session *session)
@@ -129,6 +130,7 @@ ws_session_free(struct ws_session *s)
   ws_session_closed(s);
   list_remove(&s->node);
   peer_release(s->session.listener, &s->peer);
+  free((void *)(uintptr_t)s->session.facts); /* its own: see ws_session_new() */
   free(s);
 }
 
@@ -316,13 +318,17 @@ static const struct session_ops ws_ops = {
 
 struct ws_session *
 ws_session_new(struct ws_server *server, struct listener *listener, struct peer *peer,
-               struct network *network)
+               struct network *network, const struct client_facts *facts)
 {
   struct egw_worker *worker = server->lw->worker;
   struct ws_session *s = calloc(1, sizeof(*s));
+  void *kept = facts_empty(facts) ? NULL : malloc(facts_size(facts));
 
-  if (s == NULL)
+  if (s == NULL || (kept == NULL && !facts_empty(facts))) {
+    free(kept);
+    free(s);
     return NULL;
+  }
   s->server = server;
   s->peer = *peer;
   peer->counted = false; /* its place is the session's now */
@@ -332,6 +338,8 @@ ws_session_new(struct ws_server *server, struct listener *listener, struct peer 
   list_init(&s->timer.node);
   session_init(&s->session, &ws_ops, CLIENT_WS, worker, listener, network);
   snprintf(s->session.peer, sizeof(s->session.peer), "%s", s->peer.text);
+  if (kept != NULL)
+    s->session.facts = facts_copy(kept, facts);
   stream_init(&s->stream, &s->session, on_wake, (struct egw_slice){ NULL, 0 });
   list_append(&server->sessions, &s->node);
   s->end_due = egw_now_ms(worker) + listener->conf->limits.handshake_timeout;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "listen/facts.h"
 
 /* --- what lws logs -------------------------------------------------------------------- */
 
@@ -145,13 +146,15 @@ ws_adopt(struct ws_server *server, struct listener *listener, int fd, struct pee
 {
   struct egw_buf *handshake = NULL;
   struct ws_session *s = NULL;
+  struct client_facts facts;
   struct egw_slice bytes;
   int one = 1;
 
   if (server->context != NULL && !server->stopping)
     handshake = canonical_handshake(head->ws_key, rest);
+  facts_read(&facts, head);
   if (handshake != NULL)
-    s = ws_session_new(server, listener, peer, network);
+    s = ws_session_new(server, listener, peer, network, &facts);
   if (s == NULL) {
     egw_buf_unref(handshake);
     close(fd);

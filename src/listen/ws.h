@@ -77,8 +77,10 @@ struct ws_session {
 
 /* --- ws-session.c --------------------------------------------------------------------- */
 
+/* What `facts` tell is copied. NULL: no memory. */
 struct ws_session *ws_session_new(struct ws_server *server, struct listener *listener,
-                                  struct peer *peer, struct network *network) EGW_MUST_CHECK;
+                                  struct peer *peer, struct network *network,
+                                  const struct client_facts *facts) EGW_MUST_CHECK;
 void ws_session_established(struct ws_session *s);
 /* The client has sent its close frame, and lws will answer it. */
 void ws_session_left(struct ws_session *s);

@@ -7,12 +7,19 @@
 #include "base/checked.h"
 #include "chain/call.h"
 #include "gateway/gateway.h"
+#include "listen/facts.h"
 #include "listen/listen.h"
 #include "listen/session.h"
 #include "push/push.h"
 #include "rpc/answer.h"
 #include "rpc/envelope.h"
 #include "rpc/method.h"
+
+/* Who sent a request, for as long as its calls last: the session may go before they are over. */
+struct asker {
+  struct egw_client client;
+  const struct client_facts *facts; /* or NULL */
+};
 
 struct request {
   struct session *session;
@@ -27,7 +34,55 @@ struct request {
   size_t count, pending;
   struct member *members;
   struct out *out;               /* streaming: the open answer */
+  const struct asker *asker;     /* made when a stage asks, or when the session goes */
 };
+
+/* --- who asks ---------------------------------------------------------------------------------- */
+
+static const struct client_facts *
+keep_facts(struct request *request)
+{
+  const struct client_facts *facts = request->session->facts;
+  void *memory = facts == NULL ? NULL : arena_alloc(&request->arena, facts_size(facts));
+
+  return memory == NULL ? NULL : facts_copy(memory, facts);
+}
+
+/* NULL when memory is short. */
+static const struct asker *
+make_asker(struct request *request)
+{
+  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
+  const struct session *session = request->session;
+  struct asker *asker = arena_alloc(&request->arena, sizeof(*asker));
+  const char *peer = arena_copy(&request->arena,
+                                (struct egw_slice){ session->peer, strlen(session->peer) });
+
+  if (asker == NULL || peer == NULL)
+    return NULL;
+  asker->facts = keep_facts(request);
+  if (asker->facts == NULL && session->facts != NULL)
+    return NULL;
+  asker->client = (struct egw_client){
+    .transport = names[session->kind],
+    .peer = peer,
+    .listener = session->listener->name,
+    .local = session->local,
+    .session = session->number,
+    .uid = session->has_uid ? (int64_t)session->uid : -1,
+  };
+  if (asker->facts != NULL)
+    asker->client.path_key = asker->facts->path_key;
+  return asker;
+}
+
+static const struct asker *
+asker_of(struct request *request)
+{
+  if (request->asker == NULL && !request->cancelled)
+    request->asker = make_asker(request);
+  return request->asker;
+}
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
@@ -238,13 +293,15 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   return request;
 }
 
-/* From here on the session may go at any time: takes what is counted there along. */
+/* From here on the session may go at any time: takes what is counted there along, and what the
+ * calls may still ask for. */
 static void
 leave_session(struct request *request)
 {
   struct session *session = request->session;
   size_t i;
 
+  (void)asker_of(request);
   request->cancelled = true;
   session->request_bytes -= request->text_bytes;
   for (i = 0; i < request->count; i++) {
@@ -388,21 +445,41 @@ request_client_kind(const struct egw_call *call)
   return call->request != NULL ? call->kind_of_client : CLIENT_INTERNAL;
 }
 
+/* The name that the nearest stage above has given: sub-calls go under their parent's. */
+static const char *
+identity_of(const struct egw_call *call)
+{
+  while (call->identity == NULL && call->sub != NULL && call->sub->parent != NULL)
+    call = call->sub->parent;
+  return call->identity;
+}
+
 void
 request_client(const struct egw_call *call, struct egw_client *out)
 {
-  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
-  const struct session *session = request_session(call);
+  const struct egw_call *top = root(call);
+  const struct asker *asker = top->request == NULL ? NULL : asker_of(top->request);
 
-  if (session == NULL) {
-    *out = (struct egw_client){ .transport = "internal", .peer = "", .listener = "", .local = true };
-    return;
-  }
-  *out = (struct egw_client){
-    .transport = names[session->kind],
-    .peer = session->peer,
-    .listener = session->listener->name,
-    .local = session->local,
-    .session = session->number,
-  };
+  if (asker != NULL)
+    *out = asker->client;
+  else
+    *out = (struct egw_client){ .transport = "internal", .peer = "", .listener = "",
+                                .local = top->request == NULL, .uid = -1 };
+  out->identity = identity_of(call);
+}
+
+struct egw_slice
+request_header(const struct egw_call *call, const char *name)
+{
+  const struct egw_call *top = root(call);
+  const struct asker *asker = top->request == NULL ? NULL : asker_of(top->request);
+
+  if (asker == NULL || asker->facts == NULL)
+    return (struct egw_slice){ NULL, 0 };
+  if (strcmp(name, "authorization") == 0)
+    return asker->facts->authorization;
+  if (strcmp(name, "x-api-key") == 0)
+    return asker->facts->api_key;
+  return strcmp(name, "user-agent") == 0 ? asker->facts->user_agent
+                                         : (struct egw_slice){ NULL, 0 };
 }

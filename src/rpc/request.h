@@ -35,6 +35,8 @@ void request_stream_cut(struct request *request, struct egw_call *call);
 
 /* Where a call came from; sub-calls and the gateway's own say "internal" (or their parent's). */
 void request_client(const struct egw_call *call, struct egw_client *out);
+/* A header of its request that is kept (egw_header()), or missing. */
+struct egw_slice request_header(const struct egw_call *call, const char *name);
 enum client_kind request_client_kind(const struct egw_call *call);
 
 /* The session a call came from, or NULL. */

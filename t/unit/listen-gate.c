@@ -263,6 +263,28 @@ test_findings(void)
   ok(head.content_type.ptr == NULL, "and count as none");
 }
 
+/* Fields that are kept for others: with the first value, and only when it is the only one. */
+static void
+test_fields(void)
+{
+  static const char text[] = POST "AUTHORIZATION: Bearer a.b.c \r\nX-Api-Key:k1\r\n"
+                             "User-Agent: \r\nx-ethrpc-gw-cache: 1\r\n"
+                             "X-Ethrpc-Gw-Explain: 1\r\nX-Ethrpc-Gw-Other: 2\r\n" END;
+  static const char twice[] = GET "x-api-key: a\r\nX-API-KEY: a\r\nUser-Agents: b\r\n" END;
+  struct gate_head head;
+
+  is_int(gate_check(&listener, text, sizeof text - 1, &head), GATE_HTTP, "fields that are kept");
+  is_slice(head.fields[FIELD_AUTHORIZATION], "Bearer a.b.c", "authorization");
+  is_slice(head.fields[FIELD_API_KEY], "k1", "x-api-key");
+  ok(head.fields[FIELD_USER_AGENT].ptr != NULL && head.fields[FIELD_USER_AGENT].len == 0,
+     "user-agent: there and empty");
+  is_slice(head.fields[FIELD_CACHE], "1", "x-ethrpc-gw-cache");
+  is_slice(head.fields[FIELD_EXPLAIN], "1", "x-ethrpc-gw-explain");
+  is_int(gate_check(&listener, twice, sizeof twice - 1, &head), GATE_HTTP, "one sent twice");
+  for (int i = 0; i < GATE_FIELDS; i++)
+    ok(head.fields[i].ptr == NULL, "field %d is missing", i);
+}
+
 /* --- sizes ---------------------------------------------------------------------------- */
 
 static int
@@ -529,6 +551,7 @@ main(void)
   test_cases();
   test_prefixes();
   test_findings();
+  test_fields();
   test_sizes();
   test_hosts();
   test_any();
