@@ -177,6 +177,7 @@ t_unit_listen_ipc_t_LDADD = src/libegw.a $(core_libs)
 http_kit = t/lib/http-kit.c t/lib/http-kit-client.c t/lib/http-kit.h
 unit_tests += \
 	t/unit/listen-gate.t \
+	t/unit/listen-facts.t \
 	t/unit/listen-http.t \
 	t/unit/listen-limits.t \
 	t/unit/listen-sockets.t \
@@ -188,6 +189,8 @@ t_unit_listen_tls_t_SOURCES = t/unit/listen-tls.c $(http_kit)
 t_unit_listen_tls_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_gate_t_SOURCES = t/unit/listen-gate.c t/unit/rpc-data.h
 t_unit_listen_gate_t_LDADD = src/libegw.a $(core_libs)
+t_unit_listen_facts_t_SOURCES = t/unit/listen-facts.c
+t_unit_listen_facts_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_http_t_SOURCES = t/unit/listen-http.c $(http_kit)
 t_unit_listen_http_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_limits_t_SOURCES = t/unit/listen-limits.c $(http_kit)
