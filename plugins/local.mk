@@ -5,6 +5,7 @@ plugin_PROGRAMS =
 plugin_cflags = $(AM_CFLAGS) -fPIC
 plugin_ldflags = $(AM_LDFLAGS) -shared -Wl,--version-script=$(top_srcdir)/plugins/plugin.syms
 
+include plugins/common/redis/local.mk
 include plugins/middleware/methods/local.mk
 include plugins/middleware/cache/local.mk
 include plugins/middleware/coalesce/local.mk

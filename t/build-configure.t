@@ -61,11 +61,15 @@ def names_one():
 
 
 def optional_missing():
-    status, said = configure(libraries("libcurl", "libsystemd"))
+    status, said = configure(libraries("libcurl", "libsystemd", "lmdb", "hiredis"))
     tap.check(status == 0, said[-1500:])
     tap.contains(said, "WARNING: libcurl", "messages")
     tap.contains(said, "WARNING: libsystemd", "messages")
+    tap.contains(said, "WARNING: lmdb", "messages")
+    tap.contains(said, "WARNING: hiredis", "messages")
     tap.eq(summary(said, "transport http (libcurl)"), "no")
+    tap.eq(summary(said, "cache on disk (LMDB)"), "no")
+    tap.eq(summary(said, "Redis (hiredis)"), "no")
     tap.eq(summary(said, "systemd notices"), "no")
     tap.contains(summary(said, "systemd unit"), "type exec")
 
@@ -78,6 +82,7 @@ def optional_wanted():
 
 def optional_refused():
     status, said = configure(libraries(), "--without-curl", "--without-systemd",
+                             "--without-lmdb", "--without-hiredis",
                              "--with-systemdsystemunitdir=/somewhere/units")
     tap.check(status == 0, said[-1500:])
     tap.lacks(said, "WARNING: libcurl", "messages")
