@@ -30,12 +30,24 @@ enum call_owner {
   OWNER_BELOW      /* an upstream exchange, push/, or a stream */
 };
 
+/* Which block an upstream must have for the call; see upstream/want.c. */
+struct want {
+  bool has_block;               /* it must have `block`; */
+  bool at_tip;                  /* that is the newest one there is; */
+  bool latest;                  /* and the call said "latest"; */
+  bool known;                   /* the block is known to exist */
+  bool state;                   /* its state (or logs, receipts) from `lowest` on is needed */
+  uint64_t block, lowest;
+};
+
 /* Attempts at upstreams; see upstream/dispatch.c. */
 struct dispatch {
   struct egw_xchg *xchg;        /* under way, or NULL */
   uint64_t tried;               /* bits of the network's upstreams */
   unsigned attempts;
   bool fresh;                   /* the next attempt must not reuse a connection */
+  bool fallback;                /* call->reply is one that another node may know better */
+  struct want want;
   struct egw_link *last;        /* of the last attempt */
   uint64_t began_ms;
   enum egw_outcome stream_outcome;

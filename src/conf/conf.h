@@ -41,6 +41,7 @@ struct conf_listener {
   struct egw_strings origins;       /* allowed Origins; "*": any */
   bool http, websocket;             /* what is served on a TCP listener */
   bool key_in_path;                 /* the path may end in a client's key */
+  struct egw_strings trusted_proxies; /* addresses and networks */
   struct conf_limits limits;
 };
 
@@ -51,6 +52,8 @@ struct conf_upstream {
   int64_t tier;                     /* lower ones first */
   uint64_t connect_timeout, timeout; /* ms; timeout: one attempt, 0: the network's */
   uint64_t max_reply;
+  int64_t max_batch;                /* calls of an array sent there; 0, 1: no arrays */
+  uint64_t max_batch_bytes;         /* and its bytes */
   struct egw_conf *section;         /* for the transport's own options */
 };
 

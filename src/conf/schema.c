@@ -112,6 +112,8 @@ const struct egw_option conf_listener_options[] = {
            .help = "Serve WebSocket"),
   LISTENER("key_in_path", EGW_OPT_BOOL, key_in_path, .fallback = "false",
            .help = "Paths may end in a client's key: /KEY, /NETWORK/KEY"),
+  LISTENER("trusted_proxies", EGW_OPT_LIST, trusted_proxies,
+           .help = "Addresses and networks of proxies that are believed whom they forward for"),
   EGW_OPTION_END
 };
 
@@ -132,6 +134,9 @@ const struct egw_option conf_network_options[] = {
                   " untried"),
   NETWORK("stream_threshold", EGW_OPT_SIZE, stream_threshold, .fallback = "4MiB", .min = 1,
           .max = GIB, .help = "Replies longer than this are passed on in pieces"),
+  NETWORK("poll_interval", EGW_OPT_DURATION, poll_interval, .fallback = "1s", .min = 10,
+          .max = HOUR, .help = "How often a node that does not push its heads is asked for its"
+                               " newest block, at most; half of the time between blocks if less"),
   PART("upstreams", .help = "The nodes"),
   PART("middleware", .help = "The stages a call passes; default: ( { use = \"methods\"; } )"),
   EGW_OPTION_END
@@ -155,6 +160,11 @@ const struct egw_option conf_upstream_options[] = {
            .help = "Time for one attempt here; 0: the network's attempt_timeout"),
   UPSTREAM("max_reply", EGW_OPT_SIZE, max_reply, .fallback = "256MiB", .min = 1,
            .max = 16 * GIB, .help = "Bytes of one reply of the node"),
+  UPSTREAM("max_batch", EGW_OPT_INT, max_batch, .fallback = "100", .max = 10000,
+           .help = "Calls of one array sent to the node, where a stage lets calls travel"
+                   " together; 0: no arrays"),
+  UPSTREAM("max_batch_bytes", EGW_OPT_SIZE, max_batch_bytes, .fallback = "1MiB", .min = 1,
+           .max = GIB, .help = "Bytes of one array sent to the node"),
   EGW_OPTION_END
 };
 

@@ -100,6 +100,7 @@ worker_stop(void *arg)
     listen_worker_stop(worker, on_listen_stopped);
   else
     wr->parts_gone = true;
+  head_stop(worker);
   links_close(worker);
   wr->closing_since_ms = uv_now(&worker->loop);
   wr->look.fn = on_close_look;
@@ -133,7 +134,7 @@ worker_drain(void *arg)
 static int
 worker_begin(struct egw_worker *worker)
 {
-  if (stages_start(worker) < 0 || links_open(worker) < 0)
+  if (stages_start(worker) < 0 || links_open(worker) < 0 || head_start(worker) < 0)
     return -1;
   return listen_worker_start(worker, &worker->gateway->listeners);
 }
@@ -285,6 +286,16 @@ make_workers(struct gateway_run *run)
   return 0;
 }
 
+/* Each network's head is tracked by one worker. */
+static void
+share_heads(struct gateway *gateway)
+{
+  size_t i;
+
+  for (i = 0; i < gateway->network_count; i++)
+    gateway->heads[i].owner = &gateway->workers[i % gateway->worker_count];
+}
+
 static int
 start_threads(struct gateway_run *run)
 {
@@ -383,7 +394,7 @@ gateway_run(struct gateway *gateway)
   }
   if (listen_open(&gateway->listeners, gateway->conf, gateway->worker_count) < 0)
     run.status = 1;
-  else if (start_threads(&run) < 0) {
+  else if (share_heads(gateway), start_threads(&run) < 0) {
     egw_log(EGW_ERROR, "gateway", "a worker's thread can't be started");
     run.status = 1;
     stop(&run);

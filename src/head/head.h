@@ -25,10 +25,13 @@ struct tracker;
 
 #define HEAD_WINDOW 1024u   /* canonical hashes kept and published, at most */
 
+#define HEAD_BELIEVED 1024u /* a reply that speaks of a block further above the tip is not believed */
+
 /* A snapshot: what plugins see, and the hashes. hashes[i] belongs to pub.lowest + i. */
 struct head_snapshot {
-  struct egw_head pub;
+  struct egw_head pub;           /* `settled` is not filled in: see head_settled() */
   atomic_uint refs;
+  uint64_t touched;              /* head->touched when the nodes were looked at */
   unsigned count;
   unsigned char hashes[][32];
 };
@@ -40,9 +43,27 @@ struct head {
   _Atomic uint64_t version;      /* newest->pub.version */
   _Atomic uint64_t evidence;     /* the highest block that any believable reply spoke of */
   _Atomic uint64_t touched;      /* counts events after which the tip may be old; see head_touch() */
+  _Atomic uint64_t commanded;    /* `touched` as of the last command that may move the chain back */
+  atomic_uint news;              /* HEAD_NEWS_*: on their way to the owner */
+  atomic_bool idle;              /* polled seldom, since no client asks anything */
+  atomic_bool wanted;            /* the tracker runs (or will) */
+  _Atomic int64_t tier;          /* of the node whose head is the tip */
   struct tracker *tracker;       /* the owner's */
-  struct egw_worker *owner;      /* once the workers run */
+  struct egw_worker *owner;      /* set before the workers run */
 };
+
+enum {
+  HEAD_NEWS_SAW = 1,             /* a reply spoke of a newer block */
+  HEAD_NEWS_TOUCH = 2,
+  HEAD_NEWS_COMMAND = 4,         /* a command to a development node may have moved the chain back */
+  HEAD_NEWS_WAKE = 8
+};
+
+static inline bool
+head_is_tracked(struct head *head)
+{
+  return atomic_load_explicit(&head->wanted, memory_order_acquire);
+}
 
 /* Makes the empty head of a network. 0 or -1. Main thread. */
 int head_init(struct head *head) EGW_MUST_CHECK;
@@ -69,8 +90,25 @@ void head_stop(struct egw_worker *worker);
 /* A reply of `upstream` shows that it has block `number`. Any worker. */
 void head_saw(struct egw_worker *worker, struct upstream *upstream, uint64_t number);
 
-/* Something may have changed the chain just now (a transaction was sent, blocks were mined by
- * command): the tip is not settled until it has been looked at anew. Any worker. */
-void head_touch(struct egw_worker *worker, const struct network *network);
+/* Something may have changed the chain just now (a transaction was sent; `command`: a development
+ * node was told something): the tip is not settled until it has been looked at anew. Any worker. */
+void head_touch(const struct network *network, bool command);
+
+/* A client asks again after a long silence. Any worker. */
+void head_wake(const struct network *network);
+
+/* The head of the network is needed: its tracker starts, if it has not. With several upstreams, or a
+ * stage that hears of heads, it runs from the beginning. Any worker. */
+void head_want(const struct network *network);
+
+/* Whether the chain may just have been moved back on purpose: a lower head is no sign of a node that
+ * lags. Any worker. */
+bool head_commanded(const struct head *head, const struct head_snapshot *snapshot);
+
+/* Whether the snapshot's tip is the newest block that anyone has heard of. Any worker. */
+bool head_settled(const struct head *head, const struct head_snapshot *snapshot);
+
+/* Frees the tracker. Main thread, after join. */
+void head_tracker_free(struct head *head);
 
 #endif

@@ -16,6 +16,12 @@ struct notice {
   atomic_bool posted;
 };
 
+/* What egw_head() gave out: the snapshot's public part and what has changed since. */
+struct view {
+  struct egw_head pub;
+  const struct head_snapshot *of;
+};
+
 /* A worker's view of all networks. */
 struct head_worker {
   struct worker_job job;              /* lets old ones go */
@@ -24,6 +30,7 @@ struct head_worker {
   struct head_snapshot **old;         /* waiting to be let go */
   size_t old_count, old_room;
   struct notice *notices;             /* by network index */
+  struct view *views;                 /* by network index */
 };
 
 static void
@@ -57,6 +64,13 @@ head_init(struct head *head)
   atomic_init(&head->version, 0);
   atomic_init(&head->evidence, 0);
   atomic_init(&head->touched, 0);
+  atomic_init(&head->commanded, 0);
+  atomic_init(&head->news, 0);
+  atomic_init(&head->idle, false);
+  atomic_init(&head->wanted, false);
+  atomic_init(&head->tier, 0);
+  head->tracker = NULL;
+  head->owner = NULL;
   head->newest = head_snapshot_new(head, 0);
   if (head->newest == NULL)
     return -1;
@@ -70,6 +84,7 @@ head_free(struct head *head)
 {
   if (head->newest == NULL)
     return;
+  head_tracker_free(head);
   unref(head->newest);
   head->newest = NULL;
   pthread_mutex_destroy(&head->lock);
@@ -101,8 +116,9 @@ head_worker_init(struct egw_worker *worker)
   hw->seen = calloc(n + 1, sizeof(struct head_snapshot *));
   hw->old = calloc(hw->old_room, sizeof(struct head_snapshot *));
   hw->notices = calloc(n + 1, sizeof(*hw->notices));
+  hw->views = calloc(n + 1, sizeof(*hw->views));
   worker->heads = hw;
-  if (hw->seen == NULL || hw->old == NULL || hw->notices == NULL)
+  if (hw->seen == NULL || hw->old == NULL || hw->notices == NULL || hw->views == NULL)
     return -1;
   for (i = 0; i < n; i++) {
     hw->notices[i].worker = worker;
@@ -125,6 +141,7 @@ head_worker_free(struct egw_worker *worker)
   free(hw->seen);
   free(hw->old);
   free(hw->notices);
+  free(hw->views);
   free(hw);
   worker->heads = NULL;
 }
@@ -154,6 +171,34 @@ head_now(struct egw_worker *worker, const struct network *network)
   return newest;
 }
 
+bool
+head_settled(const struct head *head, const struct head_snapshot *snapshot)
+{
+  return snapshot->pub.live && snapshot->pub.known &&
+         atomic_load_explicit(&head->evidence, memory_order_acquire) <= snapshot->pub.tip.number &&
+         atomic_load_explicit(&head->touched, memory_order_acquire) == snapshot->touched;
+}
+
+bool
+head_commanded(const struct head *head, const struct head_snapshot *snapshot)
+{
+  return atomic_load_explicit(&head->commanded, memory_order_acquire) > snapshot->touched;
+}
+
+static const struct egw_head *
+view(struct egw_worker *worker, const struct network *network)
+{
+  const struct head_snapshot *now = head_now(worker, network);
+  struct view *v = &worker->heads->views[network->index];
+
+  if (v->of != now || v->pub.version != now->pub.version) {
+    v->pub = now->pub;
+    v->of = now;
+  }
+  v->pub.settled = head_settled(network->head, now);
+  return &v->pub;
+}
+
 /* --- publishing -------------------------------------------------------------------------------- */
 
 /* On each worker: its stages hear of it. */
@@ -164,7 +209,7 @@ on_notice(void *arg)
 
   atomic_store_explicit(&n->posted, false, memory_order_release);
   if (n->worker->state < WORKER_STOPPING)
-    stages_tell_head(n->worker, n->network, &head_now(n->worker, n->network)->pub);
+    stages_tell_head(n->worker, n->network, view(n->worker, n->network));
 }
 
 void
@@ -198,13 +243,17 @@ head_publish(struct network *network, struct head_snapshot *snapshot)
 const struct egw_head *
 egw_head(const struct egw_at *at)
 {
-  return &head_now(at->worker, at->stage->network)->pub;
+  const struct network *network = at->stage->network;
+
+  if (!head_is_tracked(network->head))
+    head_want(network);
+  return view(at->worker, network);
 }
 
 bool
 egw_head_hash(const struct egw_head *head, uint64_t number, unsigned char hash[32])
 {
-  const struct head_snapshot *snapshot = container_of(head, struct head_snapshot, pub);
+  const struct head_snapshot *snapshot = container_of(head, struct view, pub)->of;
 
   if (!head->known || number < head->lowest || number - head->lowest >= snapshot->count)
     return false;

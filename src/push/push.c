@@ -90,9 +90,8 @@ static void deliver(struct subscription *sub, struct egw_buf *buf, struct egw_sl
                     struct egw_slice result);
 static struct egw_slice event_result(struct egw_slice params);
 
-/* Events of this subscription that came before the answer. */
-static void
-take_early(struct subscription *sub, struct egw_conn *conn)
+void
+push_take_early(struct subscription *sub, struct egw_conn *conn)
 {
   struct list *node, *tmp;
 
@@ -153,7 +152,7 @@ push_subscribed(struct egw_call *call, struct egw_xchg *xchg, const struct rpc_r
     call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "the subscription can't be kept");
     return true;
   }
-  take_early(sub, xchg->conn);
+  push_take_early(sub, xchg->conn);
   answer = egw_buf_new(SUBSCRIPTION_ID_LEN + 2);
   if (answer == NULL || egw_buf_printf(answer, "\"%s\"", sub->id) < 0) {
     egw_buf_unref(answer);
@@ -230,8 +229,13 @@ deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice method,
         struct egw_slice result)
 {
   struct session *session = sub->session;
-  struct out *out = result.ptr != NULL ? event_message(sub, buf, method, result) : NULL;
+  struct out *out;
 
+  if (session == NULL) {
+    sub->event(sub, result);
+    return;
+  }
+  out = result.ptr != NULL ? event_message(sub, buf, method, result) : NULL;
   if (out == NULL) {
     /* An event is never lost silently: the client is told by the end of its session. */
     if (result.ptr != NULL)
@@ -317,7 +321,9 @@ push_conn_lost(struct egw_conn *conn)
     struct subscription *sub = container_of(node, struct subscription, conn_node);
 
     subscription_detach(sub);
-    if (conn->link->worker->state < WORKER_STOPPING)
+    if (sub->session == NULL)
+      sub->lost(sub);
+    else if (conn->link->worker->state < WORKER_STOPPING)
       subscription_renew(sub);
   }
 }

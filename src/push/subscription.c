@@ -41,9 +41,9 @@ on_retry(struct wheel_timer *timer)
   subscription_renew(container_of(timer, struct subscription, retry));
 }
 
-struct subscription *
-subscription_new(struct session *session, struct network *network, struct egw_slice method,
-                 struct egw_slice params)
+static struct subscription *
+make(struct egw_worker *worker, struct session *session, struct network *network,
+     struct egw_slice method, struct egw_slice params)
 {
   struct subscription *sub = calloc(1, sizeof(*sub));
 
@@ -53,7 +53,7 @@ subscription_new(struct session *session, struct network *network, struct egw_sl
   list_init(&sub->conn_node);
   list_init(&sub->held);
   sub->session = session;
-  sub->worker = session->worker;
+  sub->worker = worker;
   sub->network = network;
   sub->retry.fn = on_retry;
   sub->method = egw_buf_copy(method);
@@ -62,6 +62,29 @@ subscription_new(struct session *session, struct network *network, struct egw_sl
     subscription_free(sub, false);
     return NULL;
   }
+  return sub;
+}
+
+struct subscription *
+subscription_new(struct session *session, struct network *network, struct egw_slice method,
+                 struct egw_slice params)
+{
+  return make(session->worker, session, network, method, params);
+}
+
+struct subscription *
+subscription_feed_new(struct egw_worker *worker, struct network *network, struct egw_slice method,
+                      struct egw_slice params,
+                      void (*event)(struct subscription *, struct egw_slice),
+                      void (*lost)(struct subscription *), void *arg)
+{
+  struct subscription *sub = make(worker, NULL, network, method, params);
+
+  if (sub == NULL)
+    return NULL;
+  sub->event = event;
+  sub->lost = lost;
+  sub->arg = arg;
   return sub;
 }
 

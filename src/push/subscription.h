@@ -19,7 +19,10 @@
 struct subscription {
   struct list session_node;      /* session->subscriptions */
   struct list conn_node;         /* conn->subscriptions while live upstream */
-  struct session *session;
+  struct session *session;       /* NULL: a feed of the gateway's own */
+  void (*event)(struct subscription *feed, struct egw_slice result); /* feeds: within the transport */
+  void (*lost)(struct subscription *feed); /* feeds: detached, its connection is gone; may free it */
+  void *arg;                     /* feeds: the owner's */
   struct egw_worker *worker;
   struct network *network;
   struct egw_conn *conn;         /* NULL: broken */
@@ -45,6 +48,17 @@ struct early_event {
 /* New, on no list yet. NULL: no memory or no randomness. */
 struct subscription *subscription_new(struct session *session, struct network *network,
                                       struct egw_slice method, struct egw_slice params);
+
+/* A feed: events go to `event`, not to a client; nothing makes it again when its connection is lost.
+ * NULL: no memory or no randomness. */
+struct subscription *
+subscription_feed_new(struct egw_worker *worker, struct network *network, struct egw_slice method,
+                      struct egw_slice params,
+                      void (*event)(struct subscription *, struct egw_slice),
+                      void (*lost)(struct subscription *), void *arg);
+
+/* Events of a new subscription that came before it was known: to their receiver. */
+void push_take_early(struct subscription *sub, struct egw_conn *conn);
 
 /* Takes it off every list and ends it at the upstream if `tell`. */
 void subscription_free(struct subscription *sub, bool tell);

@@ -35,8 +35,7 @@ attempt_time(const struct egw_call *call)
   if (one == 0)
     one = call->network->conf->attempt_timeout;
   /* Without a time given, half of what is left goes to this one while others are untried. */
-  if (one == 0 && group_has_other(call->worker, call->network, call->dispatch.tried,
-                                  call_caps(call)))
+  if (one == 0 && group_has_other(call))
     one = left / 2;
   /* A few ms more than the call has: the call's own deadline speaks first. */
   left += 20;
@@ -55,6 +54,7 @@ attempt(struct egw_call *call, struct egw_link *link)
   d->last = link;
   d->began_ms = uv_now(&call->worker->loop);
   d->attempts++;
+  egw_explain(call, "asked %s%s", link->upstream->name, d->fresh ? " on a fresh connection" : "");
   what = (struct xchg_request){
     .method = call->method,
     .params = call->params,
@@ -77,7 +77,7 @@ on_retry(struct worker_job *job)
 {
   struct egw_call *call = container_of(job, struct egw_call, job);
   struct dispatch *d = &call->dispatch;
-  struct egw_link *link = group_pick(call->worker, call->network, d->tried, call_caps(call));
+  struct egw_link *link = group_pick(call);
 
   attempt(call, link != NULL ? link : d->last);
 }
@@ -94,7 +94,9 @@ dispatch_start(struct egw_call *call)
   struct egw_link *link;
 
   memset(&call->dispatch, 0, sizeof(call->dispatch));
-  link = group_pick(call->worker, call->network, 0, call_caps(call));
+  call->dispatch.fresh = call->route.fresh;
+  want_of(call);
+  link = group_pick(call);
   if (link == NULL) {
     call_set_fault(call, call_caps(call) != 0 ? RPC_FAULT_NO_PUSH : RPC_FAULT_NO_UPSTREAM,
                    EGW_NOT_SENT, "no upstream");
@@ -145,11 +147,11 @@ may_retry(struct egw_call *call, enum egw_outcome outcome, enum rpc_fault fault)
 {
   struct dispatch *d = &call->dispatch;
 
-  if (call->cancelled || (outcome != EGW_NOT_SENT && !idempotent(call)))
+  if (call->cancelled || call->route.once || (outcome != EGW_NOT_SENT && !idempotent(call)))
     return false;
   if (fault == RPC_FAULT_REPLY_TOO_LARGE || fault == RPC_FAULT_OVERLOADED)
     return false;
-  if (group_has_other(call->worker, call->network, d->tried, call_caps(call)))
+  if (group_has_other(call))
     return true;
   /* A transport that keeps connections has waited for one already. */
   if (outcome == EGW_NOT_SENT && uv_now(&call->worker->loop) - d->began_ms > WAITED_MS)
@@ -168,11 +170,16 @@ failed(struct egw_call *call, enum egw_outcome outcome, enum rpc_fault fault, co
   else
     link_note_failure(d->last, outcome, why);
   egw_log(EGW_DEBUG, "upstream", "%s: %s", d->last->upstream->name, why != NULL ? why : "failed");
+  egw_explain(call, "%s failed: %s", d->last->upstream->name, why != NULL ? why : "failed");
   if (may_retry(call, outcome, fault)) {
     /* A connection that broke may have siblings that are dead too. */
-    d->fresh = !group_has_other(call->worker, call->network, d->tried, call_caps(call));
+    d->fresh = !group_has_other(call);
     call->job.fn = on_retry;
     worker_run_soon(call->worker, &call->job);
+    return;
+  }
+  if (d->fallback) { /* what an earlier one said is better than nothing */
+    chain_reply(call);
     return;
   }
   call_set_fault(call, fault != RPC_FAULT_NONE ? fault : fault_of(call, outcome), outcome, why);
@@ -252,10 +259,25 @@ judge(struct egw_xchg *xchg, struct rpc_reply *reply, const char **why)
   return false;
 }
 
+/* The reply may be that of a node that lags: another one is asked, if there is one. */
+static bool
+ask_elsewhere(struct egw_call *call)
+{
+  if (call->cancelled || call->route.once || !idempotent(call) || !group_has_other(call))
+    return false;
+  egw_explain(call, "%s lags, another one is asked", call->dispatch.last->upstream->name);
+  call->dispatch.fallback = true;
+  call->dispatch.fresh = false;
+  call->job.fn = on_retry;
+  worker_run_soon(call->worker, &call->job);
+  return true;
+}
+
 static void
 take_reply(struct egw_call *call, struct egw_xchg *xchg, const struct rpc_reply *reply)
 {
   struct egw_link *link = xchg->link;
+  bool best;
 
   link_note_ok(link);
   if (reply->kind == RPC_REPLY_ERROR) {
@@ -264,10 +286,14 @@ take_reply(struct egw_call *call, struct egw_xchg *xchg, const struct rpc_reply 
   } else if (!push_subscribes(call) || !push_subscribed(call, xchg, reply)) {
     call_set_result(call, egw_buf_ref(xchg->reply->buf), reply->body);
   }
+  egw_explain(call, "%s answered", link->upstream->name);
+  best = heed_reply(call, link->upstream);
   call->reply.upstream = link->upstream->name;
   call->reply.upstream_index = link->upstream->position;
   call->reply.http_status = xchg->http_status;
   call->reply.retry_after_ms = xchg->retry_after_ms;
+  if (!best && ask_elsewhere(call))
+    return;
   chain_reply(call);
 }
 
@@ -359,8 +385,7 @@ is_busy(struct egw_call *call, const struct egw_xchg *xchg, const struct rpc_rep
     return false;
   link_note_busy(xchg->link, xchg->retry_after_ms);
   *why = "busy";
-  return idempotent(call) &&
-         group_has_other(call->worker, call->network, call->dispatch.tried, call_caps(call));
+  return idempotent(call) && !call->route.once && group_has_other(call);
 }
 
 static void

@@ -26,6 +26,13 @@ void conn_resume(struct worker_job *job);
 /* EGW_T_* flags an upstream must have for the call. */
 uint32_t call_caps(const struct egw_call *call);
 
+/* Fills in call->dispatch.want. */
+void want_of(struct egw_call *call);
+
+/* The call's reply, just set, and the head of the network: learns from it, corrects a height. false:
+ * another upstream may know better. */
+bool heed_reply(struct egw_call *call, struct upstream *upstream);
+
 /* The head of a long reply is here and held: to the chain. */
 void dispatch_head(struct egw_xchg *xchg);
 

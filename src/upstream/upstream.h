@@ -4,6 +4,7 @@
  *   dispatch.c  a call's attempts: picks a link (group.c), judges, tries again or gives up
  *   link.c      a link's life, health and probes
  *   exchange.c  one wire request: submit, time-out, end
+ *   batch.c     small exchanges that share one wire request (batch.h)
  *   conn.c      connections of multiplexed transports: message ends, matching of ids
  *   inbound.c   the bytes of one reply: collected and checked, or passed on in pieces
  *
@@ -18,6 +19,7 @@
 #include "base/wheel.h"
 #include "chain/call.h"
 #include "rpc/envelope.h"
+#include "upstream/batch.h"
 
 struct gateway;
 
@@ -81,6 +83,7 @@ struct egw_link {
   struct list xchgs;
   struct list conns;
   struct u64map by_id;            /* exchanges bound to a connection */
+  struct batcher batch;
   uint64_t next_id;
   char last_error[96];            /* for /status; no secrets */
   struct link_metrics metrics;
@@ -99,6 +102,7 @@ enum inbound_state {
 struct inbound {
   struct rpc_reply_parser parser;
   struct egw_buf *buf;            /* COLLECT: the message so far */
+  size_t begin;                   /* where in buf it begins: not 0 for one out of an array */
   enum inbound_state state;
   uint64_t seen;                  /* bytes of the message fed to the parser */
   size_t reserved;                /* of the gateway's byte budget */
@@ -130,6 +134,14 @@ struct egw_xchg {
   struct worker_job tell;         /* tells out's consumer of new pieces: not from within a
                                      transport's call, since that may end the exchange */
   bool paused;                    /* the transport was told 1 */
+  /* batch.c */
+  const struct egw_batching *batching; /* may share a wire request, or NULL */
+  struct list batch_node;         /* link->batch.gathering or .alone: not sent yet */
+  bool gathered;                  /* batch_node is in one of these */
+  bool by_itself;                 /* was in an array once: never again */
+  struct array *array;            /* carried by this one, */
+  unsigned slot;                  /* and its place there */
+  struct array *carries;          /* this is no call but the wire request of an array */
 };
 
 enum conn_state {
@@ -173,14 +185,11 @@ void links_free(struct egw_worker *worker);
 
 /* --- group.c: choosing ------------------------------------------------------------------ */
 
-/* The link for the next attempt: the lowest tier that has one up and untried; in it the one with
- * the least in flight, ties in turn. If none is up: an untried one that is down. NULL: all were
- * tried. `caps`: needed EGW_T_* flags. */
-struct egw_link *group_pick(struct egw_worker *worker, struct network *network, uint64_t tried,
-                            uint32_t caps);
-/* Whether another link than the tried ones is up. */
-bool group_has_other(struct egw_worker *worker, struct network *network, uint64_t tried,
-                     uint32_t caps);
+/* The link for the call's next attempt, by call->route, call->dispatch.tried and .want: see there.
+ * NULL: all were tried, or none can do it. */
+struct egw_link *group_pick(struct egw_call *call);
+/* Whether there is another one than those tried. */
+bool group_has_other(const struct egw_call *call);
 /* Whether any upstream of the network is usable on this worker. */
 bool group_usable(struct egw_worker *worker, struct network *network);
 
@@ -221,6 +230,12 @@ int xchg_start(struct egw_link *link, const struct xchg_request *what, struct eg
     EGW_MUST_CHECK;
 /* Gives it up: done() is not called. */
 void xchg_abort(struct egw_xchg *xchg);
+/* The wire request of an array: `body` (taken) goes out, done() as with xchg_start(). It counts
+ * nowhere and has no time-out: its members do. NULL: no memory. Submit it with xchg_submit(). */
+struct egw_xchg *xchg_new_carrier(struct egw_link *link, struct array *array, struct egw_buf *body,
+                                  void (*done)(struct egw_xchg *xchg, enum egw_outcome outcome,
+                                               const char *why)) EGW_MUST_CHECK;
+void xchg_submit(struct egw_xchg *xchg);
 /* Ends it from the core's side: done() is called, the transport forgets it. */
 void xchg_finish(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why);
 /* The reader of a streamed or held reply has room (again). */
@@ -238,6 +253,10 @@ enum inbound_state inbound_feed(struct inbound *in, struct egw_link *link, struc
 
 /* Goes on with a reply as a stream into xchg->out (or, without one, discards it). */
 void inbound_stream(struct inbound *in, struct egw_xchg *xchg);
+
+/* The message is a part of another one, which is complete: an element of an array. The bytes are
+ * not copied, unless they are a small part of a large whole. false: no memory. */
+bool inbound_take(struct inbound *in, struct egw_buf *whole, struct rpc_span part);
 
 /* Parses the complete message. */
 void inbound_judge(struct inbound *in, struct rpc_reply *reply);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* A node's newHeads, where its transport can push. */
+#include <string.h>
+#include "head/parts.h"
+#include "obs/log.h"
+#include "push/subscription.h"
+#include "upstream/parts.h"
+
+#define OPEN_TIMEOUT_MS 5000u
+#define RETRY_FIRST_MS 250u
+#define RETRY_MAX_MS 60000u
+
+static void
+retry_later(struct follower *f)
+{
+  unsigned shift = f->feed_failures < 8 ? f->feed_failures : 8;
+  uint64_t ms = (uint64_t)RETRY_FIRST_MS << shift;
+
+  f->feed_failures++;
+  worker_timer_start(f->tracker->worker, &f->feed_timer, ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS);
+}
+
+static void
+on_retry(struct wheel_timer *timer)
+{
+  struct follower *f = container_of(timer, struct follower, feed_timer);
+
+  if (f->link->health == LINK_UP && f->identity == IDENTITY_KNOWN)
+    feed_open(f);
+  else
+    worker_timer_start(f->tracker->worker, timer, RETRY_FIRST_MS);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void
+on_fed(struct worker_job *job)
+{
+  struct follower *f = container_of(job, struct follower, fed_job);
+  unsigned i, n = f->fed_count;
+
+  f->fed_count = 0;
+  f->fed_ms = uv_now(&f->tracker->worker->loop);
+  f->feed_failures = 0;
+  for (i = 0; i < n && !f->tracker->stopped; i++)
+    follower_saw(f, &f->fed[i]);
+}
+
+/* From within the transport: keeps the header for the run queue. When many come at once the last
+ * ones are enough, the others are walked to. */
+static void
+on_event(struct subscription *feed, struct egw_slice result)
+{
+  struct follower *f = feed->arg;
+  struct block block;
+
+  if (!block_parse(result, &block))
+    return;
+  if (f->fed_count == FED_MAX) {
+    memmove(&f->fed[0], &f->fed[1], (FED_MAX - 1) * sizeof(f->fed[0]));
+    f->fed_count--;
+  }
+  f->fed[f->fed_count++] = block;
+  f->fed_job.fn = on_fed;
+  worker_run_soon(f->tracker->worker, &f->fed_job);
+}
+
+/* From within the transport: its connection is gone. */
+static void
+on_lost(struct subscription *feed)
+{
+  struct follower *f = feed->arg;
+
+  f->feed = NULL;
+  f->identity = IDENTITY_UNKNOWN; /* another node may answer the next connection */
+  subscription_free(feed, false);
+  if (!f->tracker->stopped)
+    worker_timer_start(f->tracker->worker, &f->feed_timer, RETRY_FIRST_MS);
+  /* It is looked at anew right away. */
+  f->polled_ms = 0;
+  worker_timer_start(f->tracker->worker, &f->poll_timer, 1);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void
+on_opened(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
+{
+  struct follower *f = xchg->owner;
+  struct rpc_reply reply = { .kind = RPC_REPLY_BAD };
+  struct subscription *feed = NULL;
+
+  (void)why;
+  f->opening = NULL;
+  if (outcome == EGW_OK && xchg->reply->state == INBOUND_COMPLETE)
+    inbound_judge(xchg->reply, &reply);
+  if (reply.kind == RPC_REPLY_RESULT && xchg->conn != NULL)
+    feed = subscription_feed_new(f->tracker->worker, f->tracker->network, EGW_LIT("eth_subscribe"),
+                                 EGW_LIT("[\"newHeads\"]"), on_event, on_lost, f);
+  if (feed == NULL || subscription_attach(feed, xchg->conn, reply.body) < 0) {
+    if (feed != NULL)
+      subscription_free(feed, false);
+    egw_log(EGW_DEBUG, "head", "%s does not push its heads", f->upstream->name);
+    retry_later(f);
+    return;
+  }
+  f->feed = feed;
+  f->fed_ms = uv_now(&f->tracker->worker->loop);
+  push_take_early(feed, xchg->conn);
+}
+
+void
+feed_open(struct follower *f)
+{
+  struct xchg_request what = {
+    .method = EGW_LIT("eth_subscribe"),
+    .params = EGW_LIT("[\"newHeads\"]"),
+    .done = on_opened,
+    .owner = f,
+    .timeout_ms = OPEN_TIMEOUT_MS,
+    .subscribing = true,
+  };
+
+  if (f->feed != NULL || f->opening != NULL || f->tracker->stopped || f->link->closing ||
+      wheel_armed(&f->feed_timer) || (f->upstream->transport->caps & EGW_T_PUSH) == 0)
+    return;
+  f->feed_timer.fn = on_retry;
+  if (xchg_start(f->link, &what, &f->opening) < 0)
+    retry_later(f);
+}
+
+void
+feed_close(struct follower *f)
+{
+  if (f->opening != NULL)
+    xchg_abort(f->opening);
+  f->opening = NULL;
+  if (f->feed != NULL) {
+    subscription_free(f->feed, true);
+    f->feed = NULL;
+    if (!f->tracker->stopped)
+      retry_later(f);
+  }
+  f->fed_count = 0;
+  if (f->fed_job.node.next != NULL)
+    list_remove(&f->fed_job.node);
+}
+
+bool
+feed_alive(const struct follower *f)
+{
+  return f->feed != NULL && f->feed->conn != NULL;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The tracker's own questions to nodes. */
+#include <string.h>
+#include <ethrpc-gw/json.h>
+#include "head/parts.h"
+#include "rpc/envelope.h"
+
+#define ASK_TIMEOUT_MS 5000u
+
+static void
+on_job(struct worker_job *job)
+{
+  struct question *q = container_of(job, struct question, job);
+
+  q->waiting = false;
+  q->fn(q);
+}
+
+static void
+on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
+{
+  struct question *q = xchg->owner;
+  struct rpc_reply reply = { .kind = RPC_REPLY_BAD };
+
+  (void)why;
+  q->xchg = NULL;
+  if (outcome == EGW_OK && xchg->reply->state == INBOUND_COMPLETE)
+    inbound_judge(xchg->reply, &reply);
+  q->answered = reply.kind == RPC_REPLY_RESULT || reply.kind == RPC_REPLY_ERROR;
+  q->has_block = reply.kind == RPC_REPLY_RESULT && block_parse(reply.body, &q->block);
+  q->has_number = reply.kind == RPC_REPLY_RESULT && egw_json_u64(reply.body, &q->number) == 0;
+  worker_run_soon(xchg->link->worker, &q->job);
+}
+
+int
+question_ask(struct question *q, struct follower *follower, const char *method, const char *params,
+             void (*fn)(struct question *))
+{
+  struct xchg_request what = {
+    .method = { method, strlen(method) },
+    .params = { params, strlen(params) },
+    .done = on_done,
+    .owner = q,
+    .timeout_ms = ASK_TIMEOUT_MS,
+    .idempotent = true,
+  };
+
+  if (q->waiting || follower->tracker->stopped || follower->link->closing)
+    return -1;
+  q->follower = follower;
+  q->fn = fn;
+  q->job.fn = on_job;
+  q->waiting = true;
+  if (xchg_start(follower->link, &what, &q->xchg) == 0)
+    return 0;
+  q->waiting = false;
+  return -1;
+}
+
+void
+question_stop(struct question *q)
+{
+  if (q->xchg != NULL)
+    xchg_abort(q->xchg);
+  q->xchg = NULL;
+  if (q->job.node.next != NULL)
+    list_remove(&q->job.node);
+  q->waiting = false;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Walking back by parent hashes: to link a head that came with a gap, and to fill the window below
+ * the first one. */
+#include <stdio.h>
+#include <string.h>
+#include "head/parts.h"
+#include "obs/log.h"
+
+#define WALK_MAX 512u      /* ancestors asked for to link one head */
+#define CLAIMS_BELIEVED 2u
+#define BACKFILL_DEFAULT 128u  /* blocks wanted below the tip while finality is not known */
+
+/* The parent of `block` is asked for by its hash. */
+static int
+ask_parent(struct question *q, struct follower *f, const struct block *block,
+           void (*fn)(struct question *))
+{
+  char hash[67], params[96];
+
+  hash_text(block->parent, hash);
+  snprintf(params, sizeof(params), "[\"%s\",false]", hash);
+  return question_ask(q, f, "eth_getBlockByHash", params, fn);
+}
+
+/* The chain is taken up anew at the follower's target. */
+static void
+restart(struct follower *f)
+{
+  struct tracker *tracker = f->tracker;
+  struct block *block = blocks_find(&tracker->blocks, f->target.hash);
+
+  if (block == NULL)
+    return;
+  if (tracker->tip != NULL)
+    egw_log(EGW_WARN, "head", "%s: the chain is taken up anew at block %llu", f->upstream->name,
+            (unsigned long long)block->number);
+  blocks_restart(&tracker->blocks, block);
+  tracker->tip = block;
+  follower_saw(f, &f->target);
+}
+
+/* No other upstream speaks against a far jump. */
+static bool
+alone(const struct follower *f)
+{
+  unsigned i;
+
+  for (i = 0; i < f->tracker->count; i++) {
+    const struct follower *other = &f->tracker->followers[i];
+
+    if (other != f && other->has_head && other->identity != IDENTITY_STRANGER &&
+        follower_alive(other))
+      return false;
+  }
+  return true;
+}
+
+/* The target, far from the tip or the first of all, has a parent as it should (or not). */
+static void
+judge_far(struct follower *f, bool has_parent)
+{
+  f->claims++;
+  if (has_parent || f->target.number == 0 || (alone(f) && f->claims >= CLAIMS_BELIEVED)) {
+    restart(f);
+    return;
+  }
+  egw_log(EGW_WARN, "head", "%s claims block %llu, which has no parent: not believed",
+          f->upstream->name, (unsigned long long)f->target.number);
+  f->has_target = false;
+}
+
+/* Keeps the answer if it is the parent of `child`. */
+static bool
+take_parent(struct question *q, const struct block *child)
+{
+  const struct block *parent = &q->block;
+
+  return q->has_block && parent->number + 1 == child->number &&
+         memcmp(parent->hash, child->parent, HASH_LEN) == 0 &&
+         blocks_add(&q->follower->tracker->blocks, parent) != NULL;
+}
+
+/* The head can't be linked: the node has lost that branch, or it is another node now. */
+static void
+give_up(struct follower *f)
+{
+  f->has_target = false;
+  f->identity = IDENTITY_UNKNOWN;
+}
+
+static void
+on_walked(struct question *q)
+{
+  struct follower *f = q->follower;
+  bool same = memcmp(f->walk_target, f->target.hash, HASH_LEN) == 0;
+  bool got = take_parent(q, &f->walk_child);
+
+  if (!f->has_target)
+    return;
+  if (same && tracker_is_far(f->tracker, &f->target))
+    judge_far(f, got);
+  else if (same && !got)
+    give_up(f);
+  else
+    follower_saw(f, &f->target);
+}
+
+void
+follower_walk(struct follower *f)
+{
+  struct tracker *tracker = f->tracker;
+  struct block *target = blocks_find(&tracker->blocks, f->target.hash), *child = target;
+
+  if (f->walk.waiting || target == NULL)
+    return;
+  if (tracker_is_far(tracker, target)) {
+    if (target->number == 0) {
+      judge_far(f, false);
+      return;
+    }
+  } else if (blocks_reach(&tracker->blocks, target, &child) != REACH_GAP) {
+    return;
+  }
+  f->walk_child = *child;
+  memcpy(f->walk_target, target->hash, HASH_LEN);
+  if (++f->walked > WALK_MAX || ask_parent(&f->walk, f, child, on_walked) < 0)
+    f->has_target = false;
+}
+
+/* --- below the first one --------------------------------------------------------------------------- */
+
+static bool
+wants_more(const struct tracker *tracker)
+{
+  const struct blocks *b = &tracker->blocks;
+  const struct finality *fin = &tracker->finality;
+
+  if (!b->any || b->low == 0 || b->high - b->low + 1 >= HEAD_WINDOW / 2)
+    return false;
+  if (fin->has_finalized)
+    return b->low > fin->finalized.number;
+  return b->high - b->low + 1 < BACKFILL_DEFAULT;
+}
+
+static void
+on_backfilled(struct question *q)
+{
+  struct tracker *tracker = q->follower->tracker;
+  const struct block *lowest = blocks_at(&tracker->blocks, tracker->blocks.low);
+
+  if (lowest == NULL || !take_parent(q, lowest))
+    return; /* the next head tries again */
+  tracker_backfill(tracker);
+}
+
+void
+tracker_backfill(struct tracker *tracker)
+{
+  const struct block *lowest;
+  unsigned i;
+
+  if (tracker->backfill.waiting || tracker->tip == NULL)
+    return;
+  while (wants_more(tracker) && blocks_extend_down(&tracker->blocks))
+    ;
+  if (!wants_more(tracker)) {
+    tracker_publish(tracker);
+    return;
+  }
+  lowest = blocks_at(&tracker->blocks, tracker->blocks.low);
+  for (i = 0; i < tracker->count; i++) {
+    struct follower *f = &tracker->followers[i];
+
+    if (f->has_head && follower_alive(f) &&
+        ask_parent(&tracker->backfill, f, lowest, on_backfilled) == 0)
+      return;
+  }
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reply tells about the head of the network, and what the head tells about a reply: a node
+ * that lags answers null for a block that exists, or an older block as the latest one. */
+#include <string.h>
+#include "base/buf.h"
+#include "head/head.h"
+#include "upstream/parts.h"
+
+static bool
+is(const struct egw_call *call, const char *name)
+{
+  return call->info != NULL && strcmp(call->info->name, name) == 0;
+}
+
+/* The newest block this client may have seen. */
+static uint64_t
+served(const struct network *network, const struct head_snapshot *head)
+{
+  uint64_t seen = atomic_load_explicit(&network->head->evidence, memory_order_acquire);
+
+  return seen > head->pub.tip.number ? seen : head->pub.tip.number;
+}
+
+/* --- eth_blockNumber ----------------------------------------------------------------------------- */
+
+/* Never below what was said before, and not absurdly above it. */
+static void
+correct_height(struct egw_call *call, struct upstream *upstream, const struct head_snapshot *head)
+{
+  uint64_t most = served(call->network, head), n;
+  struct egw_buf *buf;
+
+  if (call->reply.is_error || egw_json_u64(call->reply.body, &n) < 0)
+    return;
+  if (n >= most && n <= head->pub.tip.number + HEAD_BELIEVED) {
+    head_saw(call->worker, upstream, n);
+    return;
+  }
+  buf = egw_buf_new(24);
+  if (buf == NULL || egw_buf_printf(buf, "\"0x%llx\"", (unsigned long long)most) < 0) {
+    egw_buf_unref(buf);
+    return;
+  }
+  egw_explain(call, "%s said block %llu, the head is at %llu", upstream->name,
+              (unsigned long long)n, (unsigned long long)most);
+  call_set_result(call, buf, egw_buf_slice(buf));
+}
+
+/* --- other evidence --------------------------------------------------------------------------------- */
+
+/* The block a result names; false: none. */
+static bool
+block_of(const struct egw_call *call, uint64_t *number)
+{
+  struct egw_slice body = call->reply.body;
+
+  if (call->reply.is_error || call->info == NULL || egw_json_kind(body) != EGW_JSON_OBJECT)
+    return false;
+  if (call->info->method_class == EGW_CLASS_BY_TX)
+    return egw_json_u64(egw_json_member(body, "blockNumber"), number) == 0;
+  if (call->dispatch.want.at_tip && is(call, "eth_getBlockByNumber"))
+    return egw_json_u64(egw_json_member(body, "number"), number) == 0;
+  return false;
+}
+
+/* --- replies that another node may know better -------------------------------------------------------- */
+
+static bool
+says_missing(struct egw_slice message)
+{
+  static const char *const texts[] = { "header not found", "unknown block", "block not found",
+                                       "could not find block", "Block not found",
+                                       "header for hash not found", "Unknown block" };
+  size_t i;
+
+  for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    if (memmem(message.ptr, message.len, texts[i], strlen(texts[i])) != NULL)
+      return true;
+  return false;
+}
+
+/* null can be the truth: an index that is too high, a transaction that nobody knows. */
+static bool
+null_is_wrong(const struct egw_call *call)
+{
+  return is(call, "eth_getBlockByNumber") || is(call, "eth_getBlockByHash") ||
+         is(call, "eth_getBlockReceipts") || is(call, "eth_getHeaderByNumber") ||
+         is(call, "eth_getHeaderByHash") || call->dispatch.attempts < 2;
+}
+
+static bool
+is_missing(const struct egw_call *call)
+{
+  const struct egw_reply *r = &call->reply;
+
+  if (!call->dispatch.want.known)
+    return false;
+  if (r->is_error)
+    return r->code != 3 && r->data.ptr == NULL && r->message.ptr != NULL &&
+           says_missing(r->message);
+  return egw_json_kind(r->body) == EGW_JSON_NULL && null_is_wrong(call);
+}
+
+bool
+heed_reply(struct egw_call *call, struct upstream *upstream)
+{
+  const struct head_snapshot *head;
+  uint64_t n;
+
+  if (call->network->head == NULL || !head_is_tracked(call->network->head))
+    return true;
+  if (call->info == NULL || call->info->method_class == EGW_CLASS_WRITE ||
+      call->info->method_class == EGW_CLASS_BROADCAST)
+    head_touch(call->network,
+               call->info == NULL || call->info->method_class == EGW_CLASS_WRITE);
+  head = head_now(call->worker, call->network);
+  if (!head->pub.known || head_commanded(call->network->head, head))
+    return true;
+  if (is(call, "eth_blockNumber")) {
+    correct_height(call, upstream, head);
+    return true;
+  }
+  if (block_of(call, &n)) {
+    if (call->dispatch.want.at_tip && call->info->method_class == EGW_CLASS_BY_BLOCK &&
+        n < call->dispatch.want.block && call->dispatch.want.latest)
+      return false;
+    head_saw(call->worker, upstream, n);
+    return true;
+  }
+  return !is_missing(call);
+}

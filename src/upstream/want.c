@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* What a call wants of an upstream: which block it must have. The block reference of the params is
+ * looked at only where there is a choice of upstreams and the head of the network is known. */
+#include <string.h>
+#include "head/head.h"
+#include "upstream/parts.h"
+
+#define HASH_TEXT 68u   /* "0x..." of 32 bytes with its quotes */
+
+static int
+nibble(char c)
+{
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool
+read_hash(struct egw_slice raw, unsigned char out[32])
+{
+  unsigned i;
+
+  if (raw.len != HASH_TEXT || raw.ptr[1] != '0' || raw.ptr[2] != 'x')
+    return false;
+  for (i = 0; i < 32; i++) {
+    int a = nibble(raw.ptr[3 + 2 * i]), b = nibble(raw.ptr[4 + 2 * i]);
+
+    if (a < 0 || b < 0)
+      return false;
+    out[i] = (unsigned char)(a << 4 | b);
+  }
+  return true;
+}
+
+/* The newest block that anyone spoke of, within reason. */
+static uint64_t
+newest(const struct network *network, const struct head_snapshot *head)
+{
+  uint64_t seen = atomic_load_explicit(&network->head->evidence, memory_order_acquire);
+
+  return seen > head->pub.tip.number ? seen : head->pub.tip.number;
+}
+
+/* A block by its hash, if it is one of the recent ones. The newest are looked at first: they are what
+ * is asked for. */
+static bool
+number_of_hash(const struct head_snapshot *head, struct egw_slice raw, uint64_t *number)
+{
+  unsigned char hash[32];
+  unsigned i;
+
+  if (!read_hash(raw, hash))
+    return false;
+  for (i = head->count; i-- > 0;)
+    if (memcmp(head->hashes[i], hash, 32) == 0) {
+      *number = head->pub.lowest + i;
+      return true;
+    }
+  return false;
+}
+
+static void
+want_tip(struct want *want, const struct network *network, const struct head_snapshot *head)
+{
+  want->has_block = true;
+  want->at_tip = true;
+  want->block = newest(network, head);
+}
+
+/* A number, tag, hash, or object of EIP-1898; missing means the latest. `safe` and `finalized` are
+ * asked of a node at the tip too: one that lags may have an older idea of them. */
+static void
+want_reference(struct want *want, const struct network *network, const struct head_snapshot *head,
+               struct egw_slice ref)
+{
+  struct egw_slice inner;
+
+  if (egw_json_kind(ref) == EGW_JSON_OBJECT) {
+    inner = egw_json_member(ref, "blockHash");
+    ref = inner.ptr != NULL ? inner : egw_json_member(ref, "blockNumber");
+  }
+  if (egw_json_kind(ref) != EGW_JSON_STRING) {
+    want_tip(want, network, head);
+    return;
+  }
+  if (ref.len == HASH_TEXT) {
+    want->has_block = number_of_hash(head, ref, &want->block);
+    want->known = want->has_block;
+    return;
+  }
+  if (egw_json_u64(ref, &want->block) == 0) {
+    want->has_block = true;
+    want->known = want->block <= newest(network, head);
+    return;
+  }
+  want->latest = egw_json_equals(ref, "latest");
+  if (egw_json_equals(ref, "earliest")) {
+    want->has_block = want->known = true;
+    want->block = 0;
+    return;
+  }
+  want_tip(want, network, head);
+}
+
+/* The upper end of a filter is what matters: who has that has the rest, unless it is pruned. */
+static void
+want_filter(struct want *want, const struct network *network, const struct head_snapshot *head,
+            struct egw_slice filter)
+{
+  struct egw_slice hash = egw_json_member(filter, "blockHash");
+  struct egw_slice from = egw_json_member(filter, "fromBlock");
+  uint64_t lowest;
+
+  want_reference(want, network, head, hash.ptr != NULL ? hash : egw_json_member(filter, "toBlock"));
+  want->known = hash.ptr != NULL && want->known;
+  want->lowest = want->block;
+  if (hash.ptr == NULL && from.ptr != NULL && egw_json_u64(from, &lowest) == 0)
+    want->lowest = lowest;
+}
+
+static bool
+is_state(const struct egw_method_info *info)
+{
+  return info->block_kind == EGW_BLOCK_ID || info->block_kind == EGW_BLOCK_FILTER;
+}
+
+static void
+want_block(struct egw_call *call, struct want *want, const struct head_snapshot *head)
+{
+  const struct egw_method_info *info = call->info;
+  struct egw_slice ref = { NULL, 0 };
+
+  if (info == NULL || info->method_class == EGW_CLASS_CONSTANT ||
+      info->method_class == EGW_CLASS_WRITE)
+    return;
+  if (info->block_param >= 0 && egw_json_kind(call->params) == EGW_JSON_ARRAY)
+    ref = egw_json_element(call->params, (size_t)info->block_param);
+  switch (info->block_kind) {
+  case EGW_BLOCK_FILTER:
+    want_filter(want, call->network, head, ref);
+    break;
+  case EGW_BLOCK_NUMBER:
+  case EGW_BLOCK_ID:
+  case EGW_BLOCK_HASH:
+    want_reference(want, call->network, head, ref);
+    want->lowest = want->block;
+    break;
+  case EGW_BLOCK_NONE:
+  case EGW_BLOCK_TX_HASH:
+    want_tip(want, call->network, head);
+    want->lowest = want->block;
+    break;
+  }
+  want->state = is_state(info);
+}
+
+void
+want_of(struct egw_call *call)
+{
+  struct want *want = &call->dispatch.want;
+  const struct head_snapshot *head;
+
+  memset(want, 0, sizeof(*want));
+  if (call->network->head == NULL || !head_is_tracked(call->network->head))
+    return;
+  if (atomic_load_explicit(&call->network->head->idle, memory_order_relaxed))
+    head_wake(call->network);
+  head = head_now(call->worker, call->network);
+  if (head->pub.known)
+    want_block(call, want, head);
+}
