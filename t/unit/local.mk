@@ -273,3 +273,10 @@ t_unit_plugin_ratelimit_clients_t_SOURCES = t/unit/plugin-ratelimit-clients.c \
 t_unit_plugin_ratelimit_clients_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_ratelimit_clients_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_ratelimit_clients_t_LDADD = src/libegw.a $(core_libs)
+if HAVE_HIREDIS
+unit_tests += t/unit/redis-client.t
+t_unit_redis_client_t_SOURCES = t/unit/redis-client.c t/lib/fake-redis.h $(redis_sources)
+t_unit_redis_client_t_CFLAGS = $(AM_CFLAGS) $(HIREDIS_CFLAGS)
+t_unit_redis_client_t_LDADD = src/libegw.a $(HIREDIS_LIBS) $(core_libs)
+endif
+EXTRA_DIST += t/unit/redis-client.c t/lib/fake-redis.h
