@@ -46,6 +46,12 @@ fuzz_fuzz_gate_SOURCES = fuzz/fuzz-gate.c src/listen/gate.c src/listen/gate-poli
 	src/listen/gate-names.c
 fuzz_fuzz_gate_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_gate_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-proxies
+fuzz_fuzz_proxies_SOURCES = fuzz/fuzz-proxies.c src/listen/proxies.c src/base/net.c \
+	src/listen/gate.c src/listen/gate-policy.c src/listen/gate-names.c
+fuzz_fuzz_proxies_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_proxies_LDFLAGS = $(fuzz_ldflags)
 endif
 
 noinst_PROGRAMS += $(fuzz_programs)

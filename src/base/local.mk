@@ -12,6 +12,8 @@ src_libegw_a_SOURCES += \
 	src/base/lws-compat.h \
 	src/base/map.c \
 	src/base/map.h \
+	src/base/net.c \
+	src/base/net.h \
 	src/base/out.c \
 	src/base/out.h \
 	src/base/wheel.c \

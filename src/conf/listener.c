@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include "base/net.h"
 #include "conf/url.h"
 
 #define NAME_MAX_LEN 120
@@ -55,7 +56,7 @@ check_kind(struct egw_conf *section, bool is_unix)
   static const char *const of_tcp[] = { "address", "port",      "tls_certificate",
                                         "tls_key", "hosts",     "origins",
                                         "http",    "websocket", "key_in_path",
-                                        NULL };
+                                        "trusted_proxies", NULL };
   const char *const *keys = is_unix ? of_tcp : of_unix;
 
   for (size_t i = 0; keys[i] != NULL; i++)
@@ -104,6 +105,18 @@ check_origin(struct egw_conf *section, const char *origin)
 }
 
 static void
+check_proxies(struct egw_conf *section, const struct egw_strings *list)
+{
+  struct net_block block;
+
+  for (size_t i = 0; i < list->n; i++)
+    if (net_read_block(list->v[i], &block) != 0)
+      (void)egw_conf_error(
+          section, "trusted_proxies",
+          "\"%s\" is neither an IP address nor a network such as \"10.0.0.0/8\"", list->v[i]);
+}
+
+static void
 check_tcp(struct egw_conf *section, struct conf_listener *l, bool admin)
 {
   check_kind(section, false);
@@ -122,6 +135,7 @@ check_tcp(struct egw_conf *section, struct conf_listener *l, bool admin)
       (void)egw_conf_error(section, "hosts", "\"%s\" is no host name", l->hosts.v[i]);
   for (size_t i = 0; i < l->origins.n; i++)
     check_origin(section, l->origins.v[i]);
+  check_proxies(section, &l->trusted_proxies);
   if (admin && is_address(l->address) && !is_loopback(l->address))
     egw_conf_warn(section, "address", "the admin listener can be reached from other machines");
 }

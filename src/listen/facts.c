@@ -19,7 +19,7 @@ facts_read(struct client_facts *facts, const struct gate_head *head)
 bool
 facts_empty(const struct client_facts *facts)
 {
-  return facts->authorization.ptr == NULL && facts->api_key.ptr == NULL &&
+  return !facts->forwarded && facts->authorization.ptr == NULL && facts->api_key.ptr == NULL &&
          facts->user_agent.ptr == NULL && facts->path_key.ptr == NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "gateway/gateway.h"
 #include "listen/facts.h"
 #include "listen/gate.h"
+#include "listen/proxies.h"
 #include "listen/route.h"
 
 #define BODY_FREE ((size_t)16 << 10)     /* bytes of a body that are not reserved */
@@ -217,6 +218,7 @@ begin(struct http_conn *conn, const char *method, const char *version)
   }
   conn->network = route_head(conn->server->worker->gateway, listener, &head);
   facts_read(&conn->facts, &head);
+  proxies_ask(listener->proxies, &conn->peer.addr, &head, &conn->facts);
   if (method[0] == 'P')
     return begin_call(conn, &head);
   conn->task = method[0] == 'O' ? HTTP_PREFLIGHT : HTTP_HELLO;

@@ -11,6 +11,7 @@
 #include "listen/limits.h"
 #include "listen/linger.h"
 #include "listen/parts.h"
+#include "listen/proxies.h"
 #include "listen/sockets.h"
 #include "listen/tls.h"
 
@@ -27,6 +28,11 @@ open_one(struct listener *listener, const struct conf_listener *conf, bool admin
   }
   if (sockets_open(listener, admin ? 1 : workers) != 0 || hosts_make(listener) != 0)
     return -1;
+  if (conf->trusted_proxies.n > 0 &&
+      (listener->proxies = proxies_new(&conf->trusted_proxies)) == NULL) {
+    egw_log(EGW_ERROR, "listen", "out of memory");
+    return -1;
+  }
   if (conf->tls_certificate == NULL)
     return 0;
   listener->tls = tls_context_new(listener->name, conf->tls_certificate, conf->tls_key);
@@ -67,6 +73,7 @@ listen_close(struct listeners *listeners)
     hosts_free(listener);
     client_counts_free(listener->clients);
     tls_context_free(listener->tls);
+    proxies_free(listener->proxies);
   }
   free(listeners->v);
   listeners->v = NULL;

@@ -31,6 +31,7 @@ struct listener {
   uint16_t port;                  /* really bound */
   char name[128];                 /* for logs and `egw_client` */
   void *tls;                      /* SSL_CTX, or NULL */
+  struct proxies *proxies;        /* trusted ones, or NULL: none */
   atomic_uint connections;        /* open now, all workers */
   struct client_counts *clients;  /* open connections by address (mutex inside) */
   struct egw_strings hosts;       /* complete allow-list: "name" (the bound port or none) or

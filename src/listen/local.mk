@@ -24,6 +24,8 @@ src_libegw_a_SOURCES += \
 	src/listen/listen.c \
 	src/listen/listen.h \
 	src/listen/parts.h \
+	src/listen/proxies.c \
+	src/listen/proxies.h \
 	src/listen/refusal.c \
 	src/listen/route.c \
 	src/listen/route.h \

@@ -32,6 +32,8 @@ enum session_state {
 struct client_facts {
   struct egw_slice authorization, api_key, user_agent; /* headers; missing: not sent, or twice */
   struct egw_slice path_key;    /* missing: none */
+  bool forwarded;               /* by a trusted proxy, */
+  char peer[46];                /* for this address; "": it did not tell, or not well */
 };
 
 struct session_ops {

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "listen/facts.h"
+#include "listen/proxies.h"
 
 /* --- what lws logs -------------------------------------------------------------------- */
 
@@ -153,6 +154,7 @@ ws_adopt(struct ws_server *server, struct listener *listener, int fd, struct pee
   if (server->context != NULL && !server->stopping)
     handshake = canonical_handshake(head->ws_key, rest);
   facts_read(&facts, head);
+  proxies_ask(listener->proxies, &peer->addr, head, &facts);
   if (handshake != NULL)
     s = ws_session_new(server, listener, peer, network, &facts);
   if (s == NULL) {

@@ -71,8 +71,13 @@ make_asker(struct request *request)
     .session = session->number,
     .uid = session->has_uid ? (int64_t)session->uid : -1,
   };
-  if (asker->facts != NULL)
-    asker->client.path_key = asker->facts->path_key;
+  if (asker->facts == NULL)
+    return asker;
+  asker->client.path_key = asker->facts->path_key;
+  if (asker->facts->forwarded)
+    asker->client.local = false;
+  if (asker->facts->peer[0] != '\0')
+    asker->client.peer = asker->facts->peer;
   return asker;
 }
 

@@ -35,6 +35,7 @@ unit_tests += \
 	t/unit/base-buf.t \
 	t/unit/base-arena.t \
 	t/unit/base-map.t \
+	t/unit/base-net.t \
 	t/unit/base-wheel.t \
 	t/unit/base-out.t \
 	t/unit/base-memory.t \
@@ -51,6 +52,8 @@ t_unit_base_arena_t_SOURCES = t/unit/base-arena.c
 t_unit_base_arena_t_LDADD = src/libegw.a $(core_libs)
 t_unit_base_map_t_SOURCES = t/unit/base-map.c
 t_unit_base_map_t_LDADD = src/libegw.a $(core_libs)
+t_unit_base_net_t_SOURCES = t/unit/base-net.c
+t_unit_base_net_t_LDADD = src/libegw.a $(core_libs)
 t_unit_base_wheel_t_SOURCES = t/unit/base-wheel.c
 t_unit_base_wheel_t_LDADD = src/libegw.a $(core_libs)
 t_unit_base_out_t_SOURCES = t/unit/base-out.c
@@ -180,6 +183,7 @@ unit_tests += \
 	t/unit/listen-facts.t \
 	t/unit/listen-http.t \
 	t/unit/listen-limits.t \
+	t/unit/listen-proxies.t \
 	t/unit/listen-sockets.t \
 	t/unit/listen-tls.t \
 	$(NULL)
@@ -191,6 +195,8 @@ t_unit_listen_gate_t_SOURCES = t/unit/listen-gate.c t/unit/rpc-data.h
 t_unit_listen_gate_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_facts_t_SOURCES = t/unit/listen-facts.c
 t_unit_listen_facts_t_LDADD = src/libegw.a $(core_libs)
+t_unit_listen_proxies_t_SOURCES = t/unit/listen-proxies.c
+t_unit_listen_proxies_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_http_t_SOURCES = t/unit/listen-http.c $(http_kit)
 t_unit_listen_http_t_LDADD = src/libegw.a $(core_libs)
 t_unit_listen_limits_t_SOURCES = t/unit/listen-limits.c $(http_kit)
