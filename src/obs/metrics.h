@@ -102,6 +102,8 @@ struct link_metrics {
   metric_cell bytes_in, bytes_out;
   metric_cell latency_sum_us, latency_count;
   metric_cell probes;
+  metric_cell batches, batched;  /* arrays sent, calls in them */
+  metric_cell batch_refusals;    /* arrays whose calls were sent anew */
 };
 
 struct gateway;

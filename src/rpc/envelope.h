@@ -94,8 +94,15 @@ struct rpc_capture {
   char bytes[RPC_CAPTURE_MAX];
 };
 
+/* Where the elements of a message that is an array are. Those beyond the room are only counted. */
+struct rpc_elements {
+  struct rpc_span *items;        /* the caller's; `room` of them */
+  size_t count, room;
+};
+
 struct rpc_reply_parser {
   struct scan scan;
+  struct rpc_elements *elements; /* set after rpc_reply_begin(): wanted; else NULL */
   struct rpc_span id, result, error, method, params;
   enum egw_json_kind id_kind, result_kind, error_kind, method_kind, params_kind;
   uint64_t result_begin;         /* offset of the result's first byte once it began, else 0 */

@@ -86,6 +86,14 @@ reply_value_begin(struct rpc_reply_parser *p, enum egw_json_kind kind, uint64_t 
 }
 
 static void
+reply_element(struct rpc_elements *elements, uint64_t from, uint64_t to)
+{
+  if (elements->count < elements->room)
+    elements->items[elements->count] = (struct rpc_span){ from, to };
+  elements->count++;
+}
+
+static void
 reply_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, uint64_t from,
             uint64_t to, void *arg)
 {
@@ -93,6 +101,8 @@ reply_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, u
   enum egw_json_kind *known;
   struct rpc_span *span;
 
+  if (scan->top == EGW_JSON_ARRAY && event == SCAN_VALUE_END && p->elements != NULL)
+    reply_element(p->elements, from, to);
   if (scan->top != EGW_JSON_OBJECT)
     return;
   switch (event) {

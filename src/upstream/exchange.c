@@ -16,25 +16,44 @@ on_timeout(struct wheel_timer *timer)
   xchg_finish(xchg, EGW_TIMED_OUT, "no answer in time");
 }
 
-/* The memory of an exchange: itself and the transport's state behind it. */
+/* The memory of an exchange: itself and the transport's state behind it. `body` is taken. */
 static struct egw_xchg *
-make(struct egw_link *link, const struct xchg_request *what)
+make(struct egw_link *link, uint64_t id, struct egw_buf *body)
 {
   size_t at = (sizeof(struct egw_xchg) + 15) / 16 * 16;
   struct egw_xchg *xchg = calloc(1, at + link->upstream->transport->xchg_size);
 
-  if (xchg == NULL)
-    return NULL;
-  xchg->state = (char *)xchg + at;
-  xchg->link = link;
-  xchg->id = ++link->next_id;
-  xchg->body = egw_buf_new(80 + what->method.len + what->params.len);
-  if (xchg->body == NULL ||
-      rpc_request_print(xchg->body, xchg->id, what->method, what->params) < 0) {
-    egw_buf_unref(xchg->body);
-    free(xchg);
+  if (xchg == NULL) {
+    egw_buf_unref(body);
     return NULL;
   }
+  xchg->state = (char *)xchg + at;
+  xchg->link = link;
+  xchg->id = id;
+  xchg->body = body;
+  xchg->reply = &xchg->in;
+  inbound_begin(&xchg->in);
+  list_init(&xchg->node);
+  list_init(&xchg->conn_node);
+  list_init(&xchg->tell.node);
+  list_init(&xchg->batch_node);
+  return xchg;
+}
+
+static struct egw_xchg *
+make_request(struct egw_link *link, const struct xchg_request *what)
+{
+  struct egw_buf *body = egw_buf_new(80 + what->method.len + what->params.len);
+  uint64_t id = ++link->next_id;
+  struct egw_xchg *xchg;
+
+  if (body == NULL || rpc_request_print(body, id, what->method, what->params) < 0) {
+    egw_buf_unref(body);
+    return NULL;
+  }
+  xchg = make(link, id, body);
+  if (xchg == NULL)
+    return NULL;
   xchg->call = what->call;
   xchg->wants = what->wants;
   xchg->done = what->done;
@@ -42,17 +61,14 @@ make(struct egw_link *link, const struct xchg_request *what)
   xchg->fresh = what->fresh;
   xchg->idempotent = what->idempotent;
   xchg->subscribing = what->subscribing;
-  xchg->reply = &xchg->in;
-  inbound_begin(&xchg->in);
-  list_init(&xchg->conn_node);
-  list_init(&xchg->tell.node);
+  xchg->batching = what->batching;
   return xchg;
 }
 
 int
 xchg_start(struct egw_link *link, const struct xchg_request *what, struct egw_xchg **slot)
 {
-  struct egw_xchg *xchg = make(link, what);
+  struct egw_xchg *xchg = make_request(link, what);
 
   if (xchg == NULL)
     return -1;
@@ -65,8 +81,31 @@ xchg_start(struct egw_link *link, const struct xchg_request *what, struct egw_xc
   xchg->deadline_ms = uv_now(&link->worker->loop) + what->timeout_ms;
   xchg->timeout.fn = on_timeout;
   worker_timer_start(link->worker, &xchg->timeout, what->timeout_ms);
-  link->upstream->transport->submit(link, xchg);
+  if (!batch_gather(xchg))
+    xchg_submit(xchg);
   return 0;
+}
+
+void
+xchg_submit(struct egw_xchg *xchg)
+{
+  xchg->link->upstream->transport->submit(xchg->link, xchg);
+}
+
+struct egw_xchg *
+xchg_new_carrier(struct egw_link *link, struct array *array, struct egw_buf *body,
+                 void (*done)(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why))
+{
+  struct egw_xchg *xchg = make(link, ++link->next_id, body);
+
+  if (xchg == NULL)
+    return NULL;
+  xchg->carries = array;
+  xchg->done = done;
+  xchg->idempotent = true;
+  xchg->started_us = clock_us();
+  list_append(&link->xchgs, &xchg->node);
+  return xchg;
 }
 
 /* Takes the exchange off everything that knows it. */
@@ -79,8 +118,33 @@ detach(struct egw_xchg *xchg)
   list_remove(&xchg->node);
   list_remove(&xchg->tell.node);
   conn_forget(xchg);
+  if (xchg->carries != NULL)
+    return;
+  batch_leave(xchg);
   link->in_flight--;
   metric_add(&link->metrics.in_flight, -1);
+}
+
+/* The transport forgets it, if it knows it. */
+static void
+withdraw(struct egw_xchg *xchg)
+{
+  if (xchg->array == NULL && !xchg->gathered)
+    xchg->link->upstream->transport->abort(xchg->link, xchg);
+}
+
+static void
+count_end(const struct egw_xchg *xchg, enum egw_outcome outcome)
+{
+  struct link_metrics *m = &xchg->link->metrics;
+
+  if (xchg->carries != NULL)
+    return;
+  metric_add(&m->outcomes[outcome], 1);
+  if (outcome != EGW_OK)
+    return;
+  metric_add(&m->latency_sum_us, (int64_t)(clock_us() - xchg->started_us));
+  metric_add(&m->latency_count, 1);
 }
 
 static void
@@ -96,17 +160,12 @@ dispose(struct egw_xchg *xchg)
 void
 xchg_complete(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
 {
-  struct link_metrics *m = &xchg->link->metrics;
-
   if (xchg->finished)
     return;
   xchg->finished = true;
+  batch_note_end(xchg, outcome);
   detach(xchg);
-  metric_add(&m->outcomes[outcome], 1);
-  if (outcome == EGW_OK) {
-    metric_add(&m->latency_sum_us, (int64_t)(clock_us() - xchg->started_us));
-    metric_add(&m->latency_count, 1);
-  }
+  count_end(xchg, outcome);
   xchg->done(xchg, outcome, why);
   dispose(xchg);
 }
@@ -116,7 +175,7 @@ xchg_finish(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
 {
   if (xchg->finished)
     return;
-  xchg->link->upstream->transport->abort(xchg->link, xchg);
+  withdraw(xchg);
   xchg_complete(xchg, outcome, why);
 }
 
@@ -126,9 +185,10 @@ xchg_abort(struct egw_xchg *xchg)
   if (xchg->finished)
     return;
   xchg->finished = true;
-  xchg->link->upstream->transport->abort(xchg->link, xchg);
+  batch_note_end(xchg, EGW_ABORTED);
+  withdraw(xchg);
   detach(xchg);
-  metric_add(&xchg->link->metrics.outcomes[EGW_ABORTED], 1);
+  count_end(xchg, EGW_ABORTED);
   dispose(xchg);
 }
 

@@ -9,12 +9,15 @@
 #define RESERVE_FROM (64u * 1024)   /* smaller messages are not worth an atomic each */
 #define RESERVE_STEP (256u * 1024)
 #define FIRST_ROOM (32u * 1024)     /* capacity for a message that did not come in one piece */
+#define PIN_FREELY (64u * 1024)     /* buffers of arrays that parts of any size may hold, */
+#define PIN_SHARE 8u                /* and how small a part of larger ones may be */
 
 void
 inbound_begin(struct inbound *in)
 {
   rpc_reply_begin(&in->parser);
   in->buf = NULL;
+  in->begin = 0;
   in->state = INBOUND_COLLECT;
   in->seen = 0;
   in->fault = RPC_FAULT_NONE;
@@ -213,6 +216,34 @@ inbound_feed(struct inbound *in, struct egw_link *link, struct egw_xchg *xchg, c
   return in->state;
 }
 
+/* --- parts of an array ---------------------------------------------------------------------- */
+
+/* Who reads slowly what is small must not keep much more in memory. */
+static bool
+pins_too_much(const struct egw_buf *whole, size_t len)
+{
+  return whole->cap > PIN_FREELY && whole->cap / PIN_SHARE > len;
+}
+
+bool
+inbound_take(struct inbound *in, struct egw_buf *whole, struct rpc_span part)
+{
+  struct egw_slice bytes = { whole->data + part.from, (size_t)(part.to - part.from) };
+  bool copy = pins_too_much(whole, bytes.len);
+  size_t used;
+
+  inbound_begin(in);
+  in->buf = copy ? egw_buf_copy(bytes) : egw_buf_ref(whole);
+  if (in->buf == NULL)
+    return false;
+  in->begin = copy ? 0 : (size_t)part.from;
+  in->seen = bytes.len;
+  in->state = rpc_reply_feed(&in->parser, in->buf->data + in->begin, bytes.len, 0, &used) == SCAN_DONE
+                  ? INBOUND_COMPLETE
+                  : INBOUND_BAD;
+  return true;
+}
+
 /* --- judging ------------------------------------------------------------------------------ */
 
 /* Some nodes answer a single call with an array of one. */
@@ -236,7 +267,8 @@ unwrap(const struct inbound *in, struct rpc_reply *reply)
 void
 inbound_judge(struct inbound *in, struct rpc_reply *reply)
 {
-  if (in->buf != NULL && in->parser.scan.top == EGW_JSON_ARRAY && unwrap(in, reply))
+  if (in->buf != NULL && in->begin == 0 && in->parser.scan.top == EGW_JSON_ARRAY &&
+      unwrap(in, reply))
     return;
-  rpc_reply_finish(&in->parser, in->buf != NULL ? in->buf->data : NULL, reply);
+  rpc_reply_finish(&in->parser, in->buf != NULL ? in->buf->data + in->begin : NULL, reply);
 }

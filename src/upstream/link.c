@@ -114,8 +114,10 @@ link_note_failure(struct egw_link *link, enum egw_outcome outcome, const char *w
   if (why == NULL)
     why = "failed";
   snprintf(link->last_error, sizeof(link->last_error), "%s", why);
-  if (outcome == EGW_ABORTED)
+  if (outcome == EGW_ABORTED || link->batch.failing == FAIL_NO_MORE)
     return;
+  if (link->batch.failing == FAIL_FIRST)
+    link->batch.failing = FAIL_NO_MORE;
   link->failures++;
   if (link->health == LINK_DOWN)
     return;
@@ -228,6 +230,7 @@ make_link(struct egw_worker *worker, struct upstream *upstream)
   link->probe_timer.fn = on_probe_timer;
   list_init(&link->xchgs);
   list_init(&link->conns);
+  batch_open(link);
   return link;
 }
 
@@ -294,6 +297,7 @@ links_close(struct egw_worker *worker)
       xchg_abort(link->probe);
       link->probe = NULL;
     }
+    batch_close(link);
     link->upstream->transport->close(link);
   }
 }
