@@ -10,6 +10,7 @@ include plugins/middleware/methods/local.mk
 include plugins/middleware/cache/local.mk
 include plugins/middleware/coalesce/local.mk
 include plugins/middleware/log/local.mk
+include plugins/middleware/prefetch/local.mk
 include plugins/middleware/ratelimit/local.mk
 include plugins/transport/http/local.mk
 include plugins/transport/ws/local.mk

@@ -115,7 +115,7 @@ plugtest_make_reply(struct egw_call *call)
   call->pending = NULL;
   call->reply_set = true;
   out->outcome = r->outcome;
-  out->upstream = r->upstream == NULL ? "node" : r->upstream;
+  out->upstream = r->cached ? NULL : r->upstream == NULL ? "node" : r->upstream;
   out->upstream_index = r->only_upstream != 0 ? r->only_upstream - 1 : r->upstream_index;
   out->http_status = r->http_status;
   out->retry_after_ms = r->retry_after_ms;

@@ -74,6 +74,7 @@ struct plugtest_reply {
   size_t big;               /* instead: a string of so many bytes */
   bool partial;             /* only the head of it is seen by the stage */
   const char *upstream;     /* NULL: "node" */
+  bool cached;              /* as from a stage below: no upstream is named */
   uint32_t upstream_index;
   unsigned only_upstream;   /* 1 + index: for calls whose route says only that one; 0: any */
   const char *why;          /* of a fault */
