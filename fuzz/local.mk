@@ -47,6 +47,12 @@ fuzz_fuzz_gate_SOURCES = fuzz/fuzz-gate.c src/listen/gate.c src/listen/gate-poli
 fuzz_fuzz_gate_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_gate_LDFLAGS = $(fuzz_ldflags)
 
+fuzz_programs += fuzz/fuzz-quorum
+fuzz_fuzz_quorum_SOURCES = fuzz/fuzz-quorum.c plugins/middleware/quorum/fingerprint.c \
+	$(fuzz_rpc_sources)
+fuzz_fuzz_quorum_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_quorum_LDFLAGS = $(fuzz_ldflags)
+
 fuzz_programs += fuzz/fuzz-proxies
 fuzz_fuzz_proxies_SOURCES = fuzz/fuzz-proxies.c src/listen/proxies.c src/base/net.c \
 	src/listen/gate.c src/listen/gate-policy.c src/listen/gate-names.c

@@ -51,6 +51,10 @@ static const struct rpc_fault_info faults[RPC_FAULT_COUNT] = {
     "A subscription was asked for over HTTP, as a notification, or by the gateway itself" },
   [RPC_FAULT_NO_PUSH] = { -32057, "no_push", "no upstream can send events of subscriptions",
     "A subscription was asked for, but the network's upstreams are all reached by HTTP or replay" },
+  [RPC_FAULT_DISAGREEMENT] = { -32058, "disagreement", "the upstreams do not agree",
+    "Middleware quorum: the upstreams that were asked gave different answers" },
+  [RPC_FAULT_TOO_FEW] = { -32059, "too_few", "too few upstreams answered to agree",
+    "Middleware quorum: fewer upstreams could answer than must agree" },
   [RPC_FAULT_CANCELLED] = { -32603, "cancelled", "cancelled",
     "Never sent: the client has gone" },
 };

@@ -30,6 +30,8 @@ enum rpc_fault {
   RPC_FAULT_OVERLOADED,        /* -32055 the gateway is overloaded, try again later */
   RPC_FAULT_NO_SUBSCRIPTIONS,  /* -32056 subscriptions need a WebSocket or IPC connection */
   RPC_FAULT_NO_PUSH,           /* -32057 no upstream can send events of subscriptions */
+  RPC_FAULT_DISAGREEMENT,      /* -32058 upstreams do not agree */
+  RPC_FAULT_TOO_FEW,           /* -32059 too few upstreams answered to agree */
   RPC_FAULT_CANCELLED,         /* never sent: the client has gone */
   RPC_FAULT_COUNT
 };

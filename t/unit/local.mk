@@ -291,3 +291,11 @@ t_unit_redis_client_t_CFLAGS = $(AM_CFLAGS) $(HIREDIS_CFLAGS)
 t_unit_redis_client_t_LDADD = src/libegw.a $(HIREDIS_LIBS) $(core_libs)
 endif
 EXTRA_DIST += t/unit/redis-client.c t/lib/fake-redis.h
+unit_tests += t/unit/quorum-fingerprint.t t/unit/plugin-quorum.t
+t_unit_quorum_fingerprint_t_SOURCES = t/unit/quorum-fingerprint.c \
+	plugins/middleware/quorum/fingerprint.c
+t_unit_quorum_fingerprint_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_quorum_t_SOURCES = t/unit/plugin-quorum.c $(plugtest)
+t_unit_plugin_quorum_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_quorum_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_quorum_t_LDADD = src/libegw.a $(core_libs)
