@@ -13,6 +13,7 @@ script_tests += \
 	t/replay-recorded.t \
 	t/mw-cache.t \
 	t/mw-coalesce.t \
+	t/mw-quorum.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \
 	t/wire-c-params.t \
