@@ -50,15 +50,12 @@ void
 pace_result(struct batch_pace *pace, unsigned n, int64_t lone_us, int64_t array_us,
             uint64_t now_ms)
 {
-  uint32_t was = pace->size, most;
+  uint32_t was = pace->size, most = n * GROWTH > was ? n * GROWTH : was;
   int64_t fits;
 
   pace->others = pace->others == 0 ? (int64_t)(n - 1) * UNIT : average(pace->others, n - 1);
   pace->extra_us = average(pace->extra_us, array_us - lone_us);
-  most = was * GROWTH > START ? was * GROWTH : START;
   fits = pace->extra_us <= 0 ? UNLIMITED : 1 + EXTRA_US * pace->others / pace->extra_us;
-  if (most > UNLIMITED)
-    most = UNLIMITED;
   pace->size = fits < most ? (uint32_t)fits : most;
   pace->rest = pace->size > was ? 0 : REST;
   if (pace->size > 1) {

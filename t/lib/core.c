@@ -66,6 +66,8 @@ rec_request(const struct egw_at *at, struct egw_call *call)
 
   note('r', stage_number(at));
   *(unsigned *)at->state += 1;
+  if (core.batching != NULL)
+    egw_may_batch(call, core.batching);
   return act(at, call, s->on_request[s->requests++ % 8]);
 }
 
@@ -145,7 +147,7 @@ fake_submit(struct egw_link *link, struct egw_xchg *xchg)
   s->xchg = xchg;
   s->link = link;
   s->fresh = egw_xchg_fresh(xchg);
-  snprintf(s->body, sizeof(s->body), "%.*s", (int)(body.len < 500 ? body.len : 500), body.ptr);
+  snprintf(s->body, sizeof(s->body), "%.*s", (int)(body.len < 2000 ? body.len : 2000), body.ptr);
   if (core.multiplex) {
     if (core.conn == NULL)
       core.conn = egw_conn_new(link);
@@ -340,7 +342,7 @@ core_start(unsigned stages, unsigned upstreams, enum egw_need need, bool multipl
   rec_plugin.middleware.need = need;
   rec_plugin.head = &rec_plugin.middleware.plugin;
   fake_plugin.head = &fake_plugin.transport.plugin;
-  fake_plugin.transport.caps = multiplex ? EGW_T_MULTIPLEX | EGW_T_PUSH : 0;
+  fake_plugin.transport.caps = multiplex ? EGW_T_MULTIPLEX | EGW_T_PUSH : EGW_T_BATCH;
   make_conf(upstreams);
   make_network(stages, upstreams);
   core.listener.conf = &core.conf_listener;

@@ -32,7 +32,7 @@ struct core_stage {
 struct core_sent {
   struct egw_xchg *xchg;                /* NULL: ended or aborted */
   struct egw_link *link;
-  char body[512];
+  char body[2048];
   bool aborted, fresh;
 };
 
@@ -66,6 +66,7 @@ struct core {
   char trace[4096];                     /* callbacks in order: "r0 r1 p1 p0 f1 f0 " */
   uint64_t ahead_ms;
   bool multiplex;
+  const struct egw_batching *batching;  /* what the stages let calls travel together by, or NULL */
   struct egw_conn *conn;
 };
 

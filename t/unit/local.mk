@@ -87,6 +87,10 @@ unit_tests += t/unit/upstream-dispatch.t
 t_unit_upstream_dispatch_t_SOURCES = t/unit/upstream-dispatch.c $(core_kit)
 t_unit_upstream_dispatch_t_LDADD = src/libegw.a $(core_libs)
 
+unit_tests += t/unit/upstream-batch.t
+t_unit_upstream_batch_t_SOURCES = t/unit/upstream-batch.c $(core_kit)
+t_unit_upstream_batch_t_LDADD = src/libegw.a $(core_libs)
+
 unit_tests += t/unit/listen-ipc-frame.t
 t_unit_listen_ipc_frame_t_SOURCES = t/unit/listen-ipc-frame.c
 t_unit_listen_ipc_frame_t_LDADD = src/libegw.a $(core_libs)
