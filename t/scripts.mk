@@ -28,6 +28,7 @@ script_tests += \
 	t/wire-stream.t \
 	t/differential-anvil.t \
 	t/differential-geth.t \
+	t/head-track.t \
 	t/interop-alloy.t \
 	t/interop-cast.t \
 	t/interop-ethers.t \
@@ -45,6 +46,7 @@ EXTRA_DIST += \
 	t/lib/clients.py \
 	t/lib/fakenode.py \
 	t/lib/gateway.py \
+	t/lib/keccak.py \
 	t/lib/rawjson.py \
 	t/lib/tap.py \
 	t/lib/wire.py \

@@ -40,6 +40,11 @@ def has_transport(kind):
     return os.path.exists(os.path.join(BUILD, "plugins", "transport", kind, kind + ".so"))
 
 
+def has_stage(name):
+    """Whether the build has the middleware."""
+    return os.path.exists(os.path.join(BUILD, "plugins", "middleware", name, name + ".so"))
+
+
 def library_version(name):
     """The version of a library that the program runs with, as numbers: (0, 9, 75)."""
     env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"))

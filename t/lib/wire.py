@@ -17,7 +17,7 @@ import tempfile
 import tap
 from fakenode import Node
 from chain import Chain, View
-from gateway import Gateway, has_transport, need_program
+from gateway import Gateway, has_stage, has_transport, need_program
 
 _rows = []
 _pool = {}
@@ -102,6 +102,17 @@ class Env:
             for node in self.nodes:
                 node.close()
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def full(**options):
+    """Settings of a gateway with all stages that work on answers, in their order. options: of a
+    stage, as failover={...}. With state that is that of blocks, heads polled as in the wire
+    cases, and a gateway for each case."""
+    stages = [dict({"use": name}, **options.get(name, {}))
+              for name in ("methods", "prefetch", "cache", "coalesce", "failover", "batch")
+              if has_stage(name)]
+    return {"middleware": stages, "live": True, "fresh": True,
+            "network": {"poll_interval": "200ms"}}
 
 
 def row(number, title, clients="http", upstreams="http", each=None, fresh=False, todo=None,
