@@ -11,10 +11,12 @@
 #include <libwebsockets.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
+#include <stdio.h>
 #include <string.h>
 #include "admin/status.h"
 #include "chain/chain.h"
 #include "gateway/gateway.h"
+#include "head/head.h"
 #include "obs/families.h"
 #include "obs/print.h"
 #include "upstream/upstream.h"
@@ -186,13 +188,17 @@ put_upstream(struct doc *doc, cJSON *array, const struct upstream *upstream)
   const struct egw_link *link = links != NULL ? links[upstream->index] : NULL;
   int64_t up = link_sum(gateway, upstream, offsetof(struct link_metrics, up));
   cJSON *to = add_element(doc, array);
+  uint64_t head;
 
   if (to == NULL)
     return;
   add_text(doc, to, "name", upstream->name);
   add_text(doc, to, "transport", upstream->plugin->head->name);
   add_number(doc, to, "tier", (double)upstream->conf->tier);
+  if (upstream_head(upstream, &head))
+    add_number(doc, to, "head", (double)head);
   add_text(doc, to, "state",
+           atomic_load_explicit(&upstream->stranger, memory_order_relaxed) ? "other chain" :
            up == 0 ? "down" : up < (int64_t)gateway->worker_count ? "partly up" : "up");
   add_number(doc, to, "in_flight",
              (double)link_sum(gateway, upstream, offsetof(struct link_metrics, in_flight)));
@@ -219,6 +225,43 @@ put_stages(struct doc *doc, cJSON *to, const struct network *network)
 }
 
 static void
+put_block(struct doc *doc, cJSON *to, const char *key, const struct egw_block *block)
+{
+  cJSON *item = add_object(doc, to, key);
+  char text[2 * sizeof(block->hash) + 3] = "0x";
+  unsigned i;
+
+  for (i = 0; i < sizeof(block->hash); i++)
+    snprintf(text + 2 + 2 * i, 3, "%02x", block->hash[i]);
+  add_number(doc, item, "number", (double)block->number);
+  add_text(doc, item, "hash", text);
+}
+
+/* null while nothing is known: the head is followed where it is needed only. */
+static void
+put_head(struct doc *doc, cJSON *to, const struct network *network)
+{
+  struct egw_head head;
+  cJSON *item;
+
+  head_peek(network->head, &head);
+  if (!head.known) {
+    add_text(doc, to, "head", NULL);
+    return;
+  }
+  item = add_object(doc, to, "head");
+  add_bool(doc, item, "live", head.live);
+  add_bool(doc, item, "pushed", head.pushed);
+  put_block(doc, item, "tip", &head.tip);
+  if (head.has_safe)
+    put_block(doc, item, "safe", &head.safe);
+  if (head.has_finalized)
+    put_block(doc, item, "finalized", &head.finalized);
+  add_number(doc, item, "block_seconds", (double)head.block_ms / 1000.0);
+  add_number(doc, item, "reorgs", (double)head.reorgs);
+}
+
+static void
 put_networks(struct doc *doc, cJSON *root)
 {
   cJSON *array = add_array(doc, root, "networks");
@@ -234,6 +277,8 @@ put_networks(struct doc *doc, cJSON *root)
     add_text(doc, to, "name", network->name);
     if (network->conf->chain_id != 0)
       add_number(doc, to, "chain_id", (double)network->conf->chain_id);
+    if (network->head != NULL)
+      put_head(doc, to, network);
     upstreams = add_array(doc, to, "upstreams");
     for (u = 0; u < network->upstream_count; u++)
       put_upstream(doc, upstreams, network->upstreams[u]);

@@ -72,6 +72,9 @@ void head_free(struct head *head);
 /* The newest snapshot; borrowed until the worker's run queue has turned. Worker's thread. */
 const struct head_snapshot *head_now(struct egw_worker *worker, const struct network *network);
 
+/* The public part of the newest snapshot, `settled` left out. Any thread. */
+void head_peek(struct head *head, struct egw_head *out);
+
 /* Publishes `snapshot` (taken) and tells every worker. Owner's thread. */
 void head_publish(struct network *network, struct head_snapshot *snapshot);
 

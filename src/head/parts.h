@@ -100,6 +100,7 @@ struct tracker {
   struct block *tip;                 /* canonical, or NULL */
   struct finality finality;
   struct question backfill;          /* the parent of the lowest canonical block */
+  bool fresh;                        /* taken up anew: the tip is to be looked at as a new one */
   uint64_t reorgs, block_ms;
   uint64_t lower_since_ms;           /* all are below the tip since; 0: no */
   uint64_t allow_lower_ms;           /* until then the tip may go down at once */

@@ -22,11 +22,15 @@ on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
   struct question *q = xchg->owner;
   struct rpc_reply reply = { .kind = RPC_REPLY_BAD };
 
-  (void)why;
   q->xchg = NULL;
   if (outcome == EGW_OK && xchg->reply->state == INBOUND_COMPLETE)
     inbound_judge(xchg->reply, &reply);
   q->answered = reply.kind == RPC_REPLY_RESULT || reply.kind == RPC_REPLY_ERROR;
+  if (q->answered)
+    link_note_ok(xchg->link);
+  else
+    link_note_failure(xchg->link, outcome == EGW_OK ? EGW_BAD_REPLY : outcome,
+                      outcome == EGW_OK ? reply.why : why);
   q->has_block = reply.kind == RPC_REPLY_RESULT && block_parse(reply.body, &q->block);
   q->has_number = reply.kind == RPC_REPLY_RESULT && egw_json_u64(reply.body, &q->number) == 0;
   worker_run_soon(xchg->link->worker, &q->job);

@@ -171,6 +171,14 @@ head_now(struct egw_worker *worker, const struct network *network)
   return newest;
 }
 
+void
+head_peek(struct head *head, struct egw_head *out)
+{
+  pthread_mutex_lock(&head->lock);
+  *out = head->newest->pub;
+  pthread_mutex_unlock(&head->lock);
+}
+
 bool
 head_settled(const struct head *head, const struct head_snapshot *snapshot)
 {

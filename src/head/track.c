@@ -189,6 +189,7 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
             t->network->name, dropped, (unsigned long long)block->number);
   }
   t->tip = block;
+  t->fresh = false;
   t->tier = best->upstream->conf->tier;
   atomic_store_explicit(&t->head->tier, t->tier, memory_order_relaxed);
   t->lower_since_ms = 0;
@@ -218,7 +219,7 @@ tracker_choose(struct tracker *t)
     t->tier = best->upstream->conf->tier;
     follower_poll(best);
   }
-  if (best == NULL || block == t->tip ||
+  if (best == NULL || (block == t->tip && !t->fresh) ||
       (block->number < t->tip->number && !may_lower(t, best, block))) {
     if (best != NULL && block == t->tip) {
       best->was_tip = true;

@@ -36,6 +36,7 @@ restart(struct follower *f)
             (unsigned long long)block->number);
   blocks_restart(&tracker->blocks, block);
   tracker->tip = block;
+  tracker->fresh = true;
   follower_saw(f, &f->target);
 }
 

@@ -12,6 +12,9 @@ struct upstream;
 /* ethrpcgw_upstream_...{network,upstream}. 0 or -1 (memory). Any thread. */
 int print_upstreams(struct gateway *gateway, struct egw_buf *out) EGW_MUST_CHECK;
 
+/* ethrpcgw_head_...{network}, ethrpcgw_upstream_head_block. 0 or -1 (memory). Any thread. */
+int print_heads(struct gateway *gateway, struct egw_buf *out) EGW_MUST_CHECK;
+
 /* ethrpcgw_<plugin>_<name>{network,instance}. 0 or -1 (memory). Any thread. */
 int print_stages(struct gateway *gateway, struct egw_buf *out) EGW_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 src_libegw_a_SOURCES += \
 	src/obs/families.c \
 	src/obs/families.h \
+	src/obs/heads.c \
 	src/obs/log.c \
 	src/obs/log.h \
 	src/obs/metrics.c \

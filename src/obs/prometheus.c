@@ -244,7 +244,8 @@ metrics_print(struct gateway *gateway, struct egw_buf *out)
   if (print_array(gateway, out, &refusal_family, "reason", refusal_names,
                   REFUSED_COUNT) != 0 ||
       print_plain(gateway, out) != 0 || print_stall(gateway, out) != 0 ||
-      print_upstreams(gateway, out) != 0 || print_stages(gateway, out) != 0)
+      print_upstreams(gateway, out) != 0 || print_heads(gateway, out) != 0 ||
+      print_stages(gateway, out) != 0)
     return -1;
   return print_process(out);
 }

@@ -30,6 +30,10 @@ transport_host_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
 #   t_unit_transport_x_t_LDFLAGS = $(transport_host_ldflags)
 #   t_unit_transport_x_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
 
+unit_tests += t/unit/head-blocks.t
+t_unit_head_blocks_t_SOURCES = t/unit/head-blocks.c
+t_unit_head_blocks_t_LDADD = src/libegw.a $(core_libs)
+
 # Base and rpc.
 unit_tests += \
 	t/unit/base-buf.t \
@@ -265,7 +269,9 @@ t_unit_plugin_prefetch_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_prefetch_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_prefetch_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
-t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/rules.c
+t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/ask.c \
+	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
+	plugins/middleware/cache/rules.c
 t_unit_cache_rules_t_LDADD = src/libegw.a $(core_libs)
 t_unit_cache_store_t_SOURCES = t/unit/cache-store.c plugins/middleware/cache/store.c
 t_unit_cache_store_t_LDADD = src/libegw.a $(core_libs)
@@ -282,6 +288,15 @@ t_unit_plugin_ratelimit_t_SOURCES = t/unit/plugin-ratelimit.c t/unit/ratelimit-k
 t_unit_plugin_ratelimit_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_ratelimit_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_ratelimit_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/auth-jwt.t t/unit/auth-parts.t t/unit/plugin-auth.t
+t_unit_auth_jwt_t_SOURCES = t/unit/auth-jwt.c t/unit/auth-kit.h $(auth_parts)
+t_unit_auth_jwt_t_LDADD = src/libegw.a $(core_libs)
+t_unit_auth_parts_t_SOURCES = t/unit/auth-parts.c t/unit/auth-kit.h $(auth_parts)
+t_unit_auth_parts_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_auth_t_SOURCES = t/unit/plugin-auth.c t/unit/auth-kit.h $(plugtest)
+t_unit_plugin_auth_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_auth_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_auth_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-ratelimit-clients.t
 t_unit_plugin_ratelimit_clients_t_SOURCES = t/unit/plugin-ratelimit-clients.c \
 	t/unit/ratelimit-kit.h $(plugtest)
