@@ -53,6 +53,12 @@ fuzz_fuzz_quorum_SOURCES = fuzz/fuzz-quorum.c plugins/middleware/quorum/fingerpr
 fuzz_fuzz_quorum_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_quorum_LDFLAGS = $(fuzz_ldflags)
 
+fuzz_programs += fuzz/fuzz-auth
+fuzz_fuzz_auth_SOURCES = fuzz/fuzz-auth.c $(auth_parts) $(fuzz_rpc_sources)
+fuzz_fuzz_auth_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_auth_LDFLAGS = $(fuzz_ldflags)
+fuzz_fuzz_auth_LDADD = $(OPENSSL_LIBS)
+
 fuzz_programs += fuzz/fuzz-proxies
 fuzz_fuzz_proxies_SOURCES = fuzz/fuzz-proxies.c src/listen/proxies.c src/base/net.c \
 	src/listen/gate.c src/listen/gate-policy.c src/listen/gate-names.c

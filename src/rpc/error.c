@@ -30,6 +30,9 @@ static const struct rpc_fault_info faults[RPC_FAULT_COUNT] = {
   [RPC_FAULT_BATCH_REPLY_TOO_LARGE] = { -32011, "batch_reply_too_large",
     "batch response too large",
     "The responses to an array are together larger than the configured limit" },
+  [RPC_FAULT_UNAUTHORIZED] = { -32016, "unauthorized",
+    "unauthorized: no valid key or token came with it",
+    "The client showed no key or token, or one that is not valid" },
   [RPC_FAULT_NO_UPSTREAM] = { -32050, "no_upstream", "no upstream could be reached",
     "Every upstream that can serve the call is down, or broke the connection, also when it was"
     " asked again" },

@@ -22,6 +22,7 @@ enum rpc_fault {
   RPC_FAULT_REPLY_TOO_LARGE,   /* -32008 response too large */
   RPC_FAULT_BATCH_TOO_LARGE,   /* -32010 batch too large */
   RPC_FAULT_BATCH_REPLY_TOO_LARGE, /* -32011 batch response too large */
+  RPC_FAULT_UNAUTHORIZED,      /* -32016 unauthorized */
   RPC_FAULT_NO_UPSTREAM,       /* -32050 no upstream could be reached */
   RPC_FAULT_TIMEOUT,           /* -32051 request timed out */
   RPC_FAULT_BAD_REPLY,         /* -32052 the upstream gave an unusable response */

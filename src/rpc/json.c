@@ -3,6 +3,7 @@
  * valid gives senseless answers, but nothing outside of the slice is ever read. */
 #include <string.h>
 #include "rpc/scan-string.h"
+#include "rpc/scan.h"
 
 /* --- walking ------------------------------------------------------------------------- */
 
@@ -66,6 +67,12 @@ json_skip(const char *p, const char *end)
       return p;
   }
   return p;
+}
+
+bool
+egw_json_valid(struct egw_slice bytes)
+{
+  return bytes.ptr != NULL && scan_valid(bytes, 64, NULL);
 }
 
 enum egw_json_kind

@@ -80,9 +80,3 @@ scan_valid(struct egw_slice text, unsigned max_depth, const char **why)
     *why = status == SCAN_DONE ? NULL : scan.why;
   return status == SCAN_DONE;
 }
-
-bool
-egw_json_valid(struct egw_slice bytes)
-{
-  return bytes.ptr != NULL && scan_valid(bytes, 64, NULL);
-}
