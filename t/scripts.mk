@@ -8,6 +8,7 @@ script_tests += \
 	t/demo-chain.t \
 	t/kit-selftest.t \
 	t/lifecycle.t \
+	t/mw-auth.t \
 	t/mw-ratelimit.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
