@@ -22,6 +22,7 @@ script_tests += \
 	t/wire-e-http.t \
 	t/wire-f-ws.t \
 	t/wire-g-ipc.t \
+	t/wire-h-cache.t \
 	t/wire-i-routing.t \
 	t/wire-k-secrets.t \
 	t/wire-l-resources.t \
