@@ -242,7 +242,8 @@ def e12_down(env, client):
 
 
 @row("E13", "429 with Retry-After: %s", clients="http ws", upstreams="http+http", fresh=True,
-     each=[("plain text", False), ("a JSON-RPC error", True)])
+     each=[("plain text", False), ("a JSON-RPC error", True)],
+     also=wire.full())
 def e13(env, client, json):
     busy, fine = env.nodes
 

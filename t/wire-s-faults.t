@@ -25,6 +25,9 @@ def works(env, client, i=1):
         "an ordinary call")
 
 
+FULL = wire.full()
+
+
 @row("S1", "parameters that look alike", clients="http ws", upstreams="http ws ipc")
 def s1(env, client):
     for _ in range(2):
@@ -38,7 +41,7 @@ def s1(env, client):
     "S2", "%s changes between two calls", clients="http", upstreams="http", middleware=[{
         "use": "methods",
         "allow": ["eth_accounts"]
-    }], each=[
+    }], also=wire.full(methods={"allow": ["eth_accounts"]}), each=[
         "eth_gasPrice", "eth_accounts", "eth_syncing", "net_peerCount",
         "eth_maxPriorityFeePerGas", "txpool_status", "eth_feeHistory"
     ])
@@ -51,7 +54,7 @@ def s2(env, client, method):
 
 
 @row("S4", "the first node keeps a transaction and says nothing", clients="http ws",
-     upstreams="http+http ws+ws", fresh=True, network={"timeout": "2500ms"})
+     upstreams="http+http ws+ws", fresh=True, network={"timeout": "2500ms"}, also=FULL)
 def s4(env, client):
     def script(req):
         if req.method != "eth_sendRawTransaction" or env.asked("eth_sendRawTransaction") > 1:
@@ -142,7 +145,7 @@ def s9_block(env, client, block):
 
 
 @row("S12", "one of two nodes never answers reads", clients="http", upstreams="http+http",
-     fresh=True)
+     fresh=True, also=FULL)
 def s12(env, client):
     env.node.script = lambda req: silent() if req.method == "eth_call" else None
     took = []
@@ -152,13 +155,16 @@ def s12(env, client):
         took.append(time.monotonic() - began)
     slow = [t for t in took if t > 1.0]
     if len(slow) > 4:
-        raise tap.Todo("reads go on paying for a silent node until there is a breaker")
+        if "failover" not in env.gw.stages:
+            raise tap.Todo("without a breaker reads go on paying for a silent node")
+        tap.fail("%d of 16 reads were slow" % len(slow))
 
 
 @row("S13", "100 reads at once, one is never answered", clients="ws ipc",
-     upstreams="ws ipc http", fresh=True)
+     upstreams="ws ipc http", fresh=True, also=FULL)
 def s13(env, client):
-    env.node.script = lambda req: silent() if req.params == b"[50]" else None
+    env.node.script = lambda req: silent() \
+        if req.method == "eth_call" and req.args()[0] == 50 else None
     began = time.monotonic()
     for i in range(100):
         client.send(request("eth_call", [i], i))
@@ -250,7 +256,8 @@ def s24(env, client, coding, body):
         works(env, other)
 
 
-@row("S25", "all nodes answer 503", clients="http ws ipc", upstreams="http+http", fresh=True)
+@row("S25", "all nodes answer 503", clients="http ws ipc", upstreams="http+http", fresh=True,
+     also=FULL)
 def s25(env, client):
     for node in env.nodes:
         node.script = lambda req: raw(b"Service Unavailable", status=503,
@@ -310,7 +317,7 @@ def s30(env, client):
 
 
 @row(
-    "S31", "filter id %s", clients="http ws", upstreams="http http+http", each=[
+    "S31", "filter id %s", clients="http ws", upstreams="http http+http", also=FULL, each=[
         b'"0x1"', b'"0x"', ("empty", b'""'), b'"abc"', b'"0x123456789"',
         b'"0x' + b"ab" * 32 + b'"', b"null"
     ])

@@ -133,6 +133,7 @@ class Gateway:
             settings["admin"] = {"name": "admin", "address": "127.0.0.1", "port": 0}
         settings["networks"] = [net]
         settings.update(top or {})
+        self.stages = [s["use"] for s in middleware or ()]
         self.config = os.path.join(self.folder, "ethrpc-gw.conf")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(conf_text(settings))

@@ -105,8 +105,8 @@ class Env:
 
 
 def full(**options):
-    """Settings of a gateway with all stages that work on answers, in their order. options: of a
-    stage, as failover={...}. With state that is that of blocks, heads polled as in the wire
+    """Settings of a gateway with all stages that work on answers, in their order. options: of
+    a stage, as failover={...}. With state that is that of blocks, heads polled as in the wire
     cases, and a gateway for each case."""
     stages = [dict({"use": name}, **options.get(name, {}))
               for name in ("methods", "prefetch", "cache", "coalesce", "failover", "batch")
@@ -116,13 +116,19 @@ def full(**options):
 
 
 def row(number, title, clients="http", upstreams="http", each=None, fresh=False, todo=None,
-        **settings):
+        also=None, **settings):
     """See the top. settings: of the Gateway, and `upstream`: options of each upstream, `own`:
     of one each, `url_form`: a format that makes its URL of the scheme and the rest, `live`:
-    state is that of blocks, `views`: what each node sees of the chain (dict(lag, cap))."""
+    state is that of blocks, `views`: what each node sees of the chain (dict(lag, cap)).
+    also: the case is run with these settings, too (as those of full())."""
     def register(fn):
         _rows.append((number, title, clients.split(), upstreams.split(), each, fresh, todo,
                       settings, fn))
+        if also is not None:
+            more = dict(settings, **also)
+            more["network"] = dict(also.get("network", {}), **settings.get("network", {}))
+            _rows.append((number, title + ", all stages", clients.split(), upstreams.split(),
+                          each, more.pop("fresh", fresh), todo, more, fn))
         return fn
     return register
 
