@@ -268,6 +268,14 @@ t_unit_plugin_prefetch_t_SOURCES = t/unit/plugin-prefetch.c $(plugtest)
 t_unit_plugin_prefetch_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_prefetch_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_prefetch_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/logsplit-complaint.t t/unit/plugin-logsplit.t
+t_unit_logsplit_complaint_t_SOURCES = t/unit/logsplit-complaint.c \
+	plugins/middleware/logsplit/complaint.c
+t_unit_logsplit_complaint_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_logsplit_t_SOURCES = t/unit/plugin-logsplit.c $(plugtest)
+t_unit_plugin_logsplit_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_logsplit_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_logsplit_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
 t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \

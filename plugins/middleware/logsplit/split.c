@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Running parts. */
+#include "split.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <ethrpc-gw/json.h>
+
+#define CODE_TOO_LARGE (-32012)
+#define CODE_REORG (-32000)
+
+static void on_part(void *arg, const struct egw_reply *reply);
+
+/* --- limits of upstreams ------------------------------------------------------------------ */
+
+uint64_t
+learned_limit(const struct learned *learned, const struct egw_at *at, uint64_t max_range)
+{
+  unsigned i, n = egw_upstream_count(at);
+  uint64_t now = egw_now_ms(at->worker), limit = max_range;
+  struct egw_upstream_info info;
+  int64_t tier = INT64_MAX;
+
+  /* They are in the order of their use: what counts is the first tier that is up. */
+  for (i = 0; i < n && i < LEARNED_UPSTREAMS; i++) {
+    if (!egw_upstream(at, i, &info) || !info.up || info.tier > tier)
+      continue;
+    tier = info.tier;
+    if (learned->upstreams[i].blocks != 0 && learned->upstreams[i].until_ms > now &&
+        learned->upstreams[i].blocks < limit)
+      limit = learned->upstreams[i].blocks;
+  }
+  return limit;
+}
+
+void
+learned_note(struct learned *learned, const struct egw_at *at,
+             const struct split_limits *limits, const struct complaint *why,
+             const struct egw_reply *reply, uint64_t blocks)
+{
+  uint64_t now = egw_now_ms(at->worker);
+  uint64_t limit = why->blocks != 0 ? why->blocks : blocks / 2;
+  unsigned i = reply->upstream_index;
+
+  if (why->kind != COMPLAINT_RANGE || reply->upstream == NULL || i >= LEARNED_UPSTREAMS ||
+      limit == 0)
+    return;
+  if (learned->upstreams[i].blocks != limit || learned->upstreams[i].until_ms <= now) {
+    egw_count(at, METRIC_LEARNED, 1);
+    egw_log(EGW_INFO, "logsplit", "%s takes %" PRIu64 " blocks at once", reply->upstream, limit);
+  }
+  learned->upstreams[i].blocks = limit;
+  learned->upstreams[i].until_ms = now + limits->remember_ms;
+}
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+static enum egw_verdict
+refuse(struct split *s, int code, const char *message)
+{
+  egw_count(&s->at, METRIC_REFUSED, 1);
+  return egw_refuse(s->call, code, message);
+}
+
+static enum egw_verdict
+refuse_too_many(struct split *s)
+{
+  char text[160];
+
+  snprintf(text, sizeof(text), "the range needs more than %u parts (max_parts); ask for fewer "
+           "blocks at once", s->limits->max_parts);
+  return refuse(s, CODE_TOO_LARGE, text);
+}
+
+static enum egw_verdict
+refuse_too_large(struct split *s)
+{
+  char text[160];
+
+  snprintf(text, sizeof(text), "the result is larger than %" PRIu64 " bytes (max_result); ask for "
+           "fewer blocks at once", s->limits->max_result);
+  return refuse(s, CODE_TOO_LARGE, text);
+}
+
+static enum egw_verdict
+no_memory(struct split *s)
+{
+  return refuse(s, -32603, "Internal error");
+}
+
+/* A part could not be had, with no error of a node to show: in the words of docs/errors.md. */
+static enum egw_verdict
+refuse_fault(struct split *s, const struct egw_reply *reply)
+{
+  static const struct {
+    int code;
+    const char *message;
+  } faults[] = {
+    { -32008, "response too large" },
+    { -32050, "no upstream could be reached" },
+    { -32051, "request timed out" },
+    { -32052, "the upstream gave an unusable response" },
+    { -32053, "the connection broke; the request may have been executed" },
+    { -32055, "the gateway is overloaded, try again later" },
+  };
+  size_t i;
+
+  for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+    if (faults[i].code == reply->code)
+      return refuse(s, faults[i].code, faults[i].message);
+  return no_memory(s);
+}
+
+/* --- the chain under it ------------------------------------------------------------------- */
+
+static void
+note_end(struct split *s)
+{
+  s->has_hash = egw_head_hash(egw_head(&s->at), s->filter.to, s->hash);
+}
+
+/* Whether all parts are of one chain: its last block is still what it was. */
+static bool
+is_one_chain(const struct split *s)
+{
+  const struct egw_head *head = egw_head(&s->at);
+  unsigned char hash[32];
+
+  if (!s->has_hash || !head->known)
+    return true;
+  if (s->filter.to > head->tip.number)
+    return false;
+  if (!egw_head_hash(head, s->filter.to, hash))
+    return true; /* too deep by now to be looked at, and so to have changed */
+  return memcmp(hash, s->hash, sizeof(hash)) == 0;
+}
+
+/* --- running ------------------------------------------------------------------------------ */
+
+static int
+start_part(struct split *s, struct part *part)
+{
+  struct egw_subcall what = { .method = egw_method(s->call), .ticket = &part->ticket };
+  struct egw_buf *params = egw_buf_new(s->filter.params.len + 80);
+  int r = -1;
+
+  if (params != NULL && filter_print(&s->filter, &part->what, params) == 0) {
+    what.params = egw_buf_slice(params);
+    r = egw_subcall(&s->at, s->call, &what, on_part, part);
+  }
+  egw_buf_unref(params);
+  if (r < 0)
+    return -1;
+  part->state = PART_FLYING;
+  s->flying++;
+  egw_count(&s->at, METRIC_PARTS, 1);
+  return 0;
+}
+
+static int
+start_parts(struct split *s, bool *all_done)
+{
+  struct part *part;
+
+  *all_done = true;
+  for (part = s->parts.first; part != NULL; part = part->next) {
+    if (part->state == PART_DONE)
+      continue;
+    *all_done = false;
+    if (s->flying >= s->limits->parallel)
+      return 0;
+    if (part->state == PART_WAITING && start_part(s, part) < 0)
+      return -1;
+  }
+  return 0;
+}
+
+static enum egw_verdict
+complete(struct split *s)
+{
+  struct egw_buf *all = parts_join(&s->parts);
+
+  if (all == NULL)
+    return no_memory(s);
+  egw_explain(s->call, "logsplit: %u parts joined", s->parts.count);
+  return egw_answer(s->call, all);
+}
+
+/* Starts what can be started; WAIT while something is under way. */
+static enum egw_verdict
+run(struct split *s)
+{
+  bool all_done;
+
+  if (start_parts(s, &all_done) < 0)
+    return no_memory(s);
+  if (!all_done)
+    return EGW_WAIT;
+  if (is_one_chain(s))
+    return complete(s);
+  if (s->redone)
+    return refuse(s, CODE_REORG, "the chain was reorganised meanwhile, try again");
+  egw_count(&s->at, METRIC_REDONE, 1);
+  s->redone = true;
+  s->bytes = 0;
+  parts_reset(&s->parts);
+  note_end(s);
+  return start_parts(s, &all_done) < 0 ? no_memory(s) : EGW_WAIT;
+}
+
+/* --- parts that have come ----------------------------------------------------------------- */
+
+static struct egw_slice
+trim(struct egw_slice text)
+{
+  while (text.len > 0 && strchr(" \t\r\n", text.ptr[0]) != NULL) {
+    text.ptr++;
+    text.len--;
+  }
+  while (text.len > 0 && strchr(" \t\r\n", text.ptr[text.len - 1]) != NULL)
+    text.len--;
+  return text;
+}
+
+static enum egw_verdict
+take_result(struct split *s, struct part *part, const struct egw_reply *reply)
+{
+  struct egw_slice array = trim(reply->body);
+
+  if (egw_json_kind(array) != EGW_JSON_ARRAY || reply->partial)
+    return refuse(s, -32052, "the upstream gave an unusable response");
+  part->state = PART_DONE;
+  part->buf = egw_buf_ref(reply->buf);
+  part->array = array;
+  part->inner = trim((struct egw_slice){ array.ptr + 1, array.len - 2 });
+  s->bytes += part->inner.len;
+  return s->bytes > s->limits->max_result ? refuse_too_large(s) : run(s);
+}
+
+static enum egw_verdict
+verbatim(struct split *s, const struct egw_reply *reply)
+{
+  if (reply->outcome != EGW_OK)
+    return refuse_fault(s, reply);
+  return egw_answer_part(s->call, egw_buf_ref(reply->buf), reply->body, true);
+}
+
+static enum egw_verdict
+take_failure(struct split *s, struct part *part, const struct egw_reply *reply)
+{
+  struct complaint why = complaint_read(reply, part->what.from, part->what.to);
+
+  if (why.kind != COMPLAINT_NONE) {
+    learned_note(s->learned, &s->at, s->limits, &why, reply,
+                 part->what.to - part->what.from + 1);
+    switch (parts_cut(&s->parts, part, s->call, &s->filter, &why)) {
+    case CUT_DONE: egw_count(&s->at, METRIC_CUT, 1); return run(s);
+    case CUT_NOT: return verbatim(s, reply);
+    case CUT_TOO_MANY: return refuse_too_many(s);
+    case CUT_NO_MEMORY: return no_memory(s);
+    }
+  }
+  if (reply->outcome != EGW_OK && part->tries++ < s->limits->retries) {
+    egw_count(&s->at, METRIC_RETRIED, 1);
+    return run(s);
+  }
+  return verbatim(s, reply);
+}
+
+static void
+on_part(void *arg, const struct egw_reply *reply)
+{
+  struct part *part = arg;
+  struct split *s = part->split;
+  enum egw_verdict verdict;
+
+  s->flying--;
+  part->state = PART_WAITING;
+  if (s->over)
+    return;
+  verdict = reply->outcome == EGW_OK && !reply->is_error ? take_result(s, part, reply)
+                                                         : take_failure(s, part, reply);
+  if (verdict == EGW_WAIT)
+    return;
+  s->over = true;
+  for (part = s->parts.first; part != NULL; part = part->next)
+    if (part->state == PART_FLYING)
+      egw_subcall_cancel(s->at.worker, part->ticket);
+  egw_resume(s->call, verdict);
+}
+
+/* --- begin and end ------------------------------------------------------------------------ */
+
+static enum egw_verdict
+first_run(struct split *s)
+{
+  enum egw_verdict verdict;
+
+  egw_count(&s->at, METRIC_SPLIT, 1);
+  egw_explain(s->call, "logsplit: %" PRIu64 " blocks in %u parts",
+              s->filter.to - s->filter.from + 1, s->parts.count);
+  note_end(s);
+  verdict = run(s);
+  s->over = verdict != EGW_WAIT;
+  return verdict;
+}
+
+enum egw_verdict
+split_begin(struct split *s, uint64_t size)
+{
+  int r = parts_make(&s->parts, s, s->call, s->filter.from, s->filter.to, size);
+
+  if (r != 0)
+    return r < 0 ? no_memory(s) : refuse_too_many(s);
+  return first_run(s);
+}
+
+enum egw_verdict
+split_begin_by(struct split *s, const struct complaint *why)
+{
+  int r = parts_make(&s->parts, s, s->call, s->filter.from, s->filter.to, UINT64_MAX);
+
+  if (r != 0)
+    return r < 0 ? no_memory(s) : refuse_too_many(s);
+  switch (parts_cut(&s->parts, s->parts.first, s->call, &s->filter, why)) {
+  case CUT_DONE: return first_run(s);
+  case CUT_NOT: return EGW_NEXT;
+  case CUT_TOO_MANY: return refuse_too_many(s);
+  case CUT_NO_MEMORY: break;
+  }
+  return no_memory(s);
+}
+
+void
+split_end(struct split *s)
+{
+  s->over = true;
+  parts_reset(&s->parts);
+}
