@@ -13,8 +13,13 @@ bench-micro-scan: bench/micro-scan$(EXEEXT)
 EXTRA_PROGRAMS += bench/node bench/idle
 bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
-EXTRA_DIST += bench/proxy.py
+EXTRA_DIST += bench/proxy.py bench/batch.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/proxy.py $(BENCH_FLAGS)
+
+# What arrays of calls are worth: see bench/batch.py.
+.PHONY: bench-batch
+bench-batch: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/batch.py $(BENCH_FLAGS)

@@ -2,7 +2,10 @@
 /* A stand-in node for measurements: answers any JSON-RPC request at once with its id and a
  * result of a given size. HTTP/1.1 on a loopback port, JSON lines on a unix socket; one thread.
  *
- *   bench/node [--port N] [--ipc PATH] [--bytes N]
+ *   bench/node [--port N] [--ipc PATH] [--bytes N] [--service-us N]
+ *
+ * With a service time each call takes so long: over HTTP a connection's calls, and the members of
+ * an array, one after the other; different connections, and calls over IPC, at the same time.
  *
  * It looks for "id": in the request and copies what stands there; it checks nothing. Arrays
  * are answered item by item. No part of the gateway is in it. */
@@ -18,7 +21,9 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define READ_STEP 65536u
@@ -31,15 +36,27 @@ struct text {
 
 enum conn_kind { CONN_LISTEN_HTTP, CONN_LISTEN_IPC, CONN_HTTP, CONN_IPC };
 
+/* Bytes of a connection's output up to `upto` may go out from `due` on. */
+struct mark {
+  uint64_t due;
+  size_t upto;
+};
+
 struct conn {
   enum conn_kind kind;
   int fd;
   struct text in, out;
-  size_t sent;
+  size_t sent, ripe;
   bool waiting;       /* for EPOLLOUT */
+  struct mark *marks; /* service time: `count` of them, in order */
+  size_t count, cap;
+  uint64_t free_at;   /* when the last call of an HTTP connection is through */
+  struct conn *next, *prev; /* while there are marks: in the list `slow` */
 };
 
-static int epoll_fd;
+static int epoll_fd, timer_fd;
+static uint64_t service_us;
+static struct conn slow = { .next = &slow, .prev = &slow };
 static struct text result;   /* the JSON string that every request gets */
 
 static void
@@ -146,16 +163,16 @@ answer_one(struct text *out, const char *request, size_t len)
   text_add(out, "}", 1);
 }
 
-/* One message: an object, or an array of them. */
-static void
+/* One message: an object, or an array of them. Returns how many calls are in it. */
+static size_t
 answer(struct text *out, const char *message, size_t len)
 {
-  size_t at = 1, n;
+  size_t at = 1, n, calls = 0;
   bool first = true;
 
   if (message[0] != '[') {
     answer_one(out, message, len);
-    return;
+    return 1;
   }
   text_add(out, "[", 1);
   while (at < len && (n = value_end(message + at, len - at)) > 0) {
@@ -163,11 +180,78 @@ answer(struct text *out, const char *message, size_t len)
       text_add(out, ",", 1);
     first = false;
     answer_one(out, message + at, n);
+    calls++;
     at += n;
     while (at < len && message[at] != '{')
       at++;
   }
   text_add(out, "]", 1);
+  return calls;
+}
+
+/* --- service time ---------------------------------------------------------------------- */
+
+static uint64_t
+now_us(void)
+{
+  struct timespec ts;
+
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* What was put into `out` last answers `calls` calls. */
+static void
+conn_hold(struct conn *conn, size_t calls)
+{
+  uint64_t now = service_us != 0 ? now_us() : 0;
+  struct mark mark = { now + service_us, conn->out.len };
+
+  if (service_us == 0) {
+    conn->ripe = conn->out.len;
+    return;
+  }
+  if (conn->kind == CONN_HTTP) {
+    mark.due = (conn->free_at > now ? conn->free_at : now) + service_us * calls;
+    conn->free_at = mark.due;
+  }
+  if (conn->count == conn->cap) {
+    conn->cap = conn->cap == 0 ? 8 : conn->cap * 2;
+    conn->marks = realloc(conn->marks, conn->cap * sizeof(*conn->marks));
+    if (conn->marks == NULL)
+      die("memory");
+  }
+  conn->marks[conn->count++] = mark;
+  if (conn->next != NULL)
+    return;
+  conn->next = &slow;
+  conn->prev = slow.prev;
+  slow.prev->next = conn;
+  slow.prev = conn;
+}
+
+static void
+conn_unlist(struct conn *conn)
+{
+  if (conn->next == NULL)
+    return;
+  conn->next->prev = conn->prev;
+  conn->prev->next = conn->next;
+  conn->next = conn->prev = NULL;
+}
+
+/* Lets go what is due. */
+static void
+conn_ripen(struct conn *conn, uint64_t now)
+{
+  size_t n = 0;
+
+  while (n < conn->count && conn->marks[n].due <= now)
+    conn->ripe = conn->marks[n++].upto;
+  memmove(conn->marks, conn->marks + n, (conn->count - n) * sizeof(*conn->marks));
+  conn->count -= n;
+  if (conn->count == 0)
+    conn_unlist(conn);
 }
 
 static size_t
@@ -190,7 +274,7 @@ take_http(struct conn *conn)
   struct text body = { NULL, 0, 0 };
   char *end = memmem(conn->in.data, conn->in.len, "\r\n\r\n", 4);
   char head[128];
-  size_t head_len, body_len;
+  size_t head_len, body_len, calls;
   int n;
 
   if (end == NULL)
@@ -199,12 +283,13 @@ take_http(struct conn *conn)
   body_len = content_length(conn->in.data, head_len);
   if (conn->in.len - head_len < body_len)
     return false;
-  answer(&body, conn->in.data + head_len, body_len);
+  calls = answer(&body, conn->in.data + head_len, body_len);
   n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                "Content-Length: %zu\r\n\r\n", body.len);
   text_add(&conn->out, head, (size_t)n);
   text_add(&conn->out, body.data, body.len);
   free(body.data);
+  conn_hold(conn, calls);
   text_drop(&conn->in, head_len + body_len);
   return true;
 }
@@ -220,8 +305,9 @@ take_ipc(struct conn *conn)
   n = value_end(conn->in.data, conn->in.len);
   if (n == 0)
     return false;
-  answer(&conn->out, conn->in.data, n);
+  (void)answer(&conn->out, conn->in.data, n);
   text_add(&conn->out, "\n", 1);
+  conn_hold(conn, 1);
   text_drop(&conn->in, n);
   return true;
 }
@@ -230,6 +316,8 @@ static void
 conn_close(struct conn *conn)
 {
   close(conn->fd);
+  conn_unlist(conn);
+  free(conn->marks);
   free(conn->in.data);
   free(conn->out.data);
   free(conn);
@@ -277,8 +365,8 @@ conn_flush(struct conn *conn)
 {
   bool wait;
 
-  while (conn->sent < conn->out.len) {
-    ssize_t n = send(conn->fd, conn->out.data + conn->sent, conn->out.len - conn->sent,
+  while (conn->sent < conn->ripe) {
+    ssize_t n = send(conn->fd, conn->out.data + conn->sent, conn->ripe - conn->sent,
                      MSG_NOSIGNAL);
     if (n < 0 && errno == EAGAIN)
       break;
@@ -286,9 +374,9 @@ conn_flush(struct conn *conn)
       return -1;
     conn->sent += (size_t)n;
   }
-  wait = conn->sent < conn->out.len;
-  if (!wait)
-    conn->sent = conn->out.len = 0;
+  wait = conn->sent < conn->ripe;
+  if (conn->sent == conn->out.len)
+    conn->sent = conn->ripe = conn->out.len = 0;
   if (wait != conn->waiting) {
     conn->waiting = wait;
     conn_watch(conn, EPOLL_CTL_MOD);
@@ -326,6 +414,38 @@ conn_ready(struct conn *conn, uint32_t events)
   }
   if (conn_flush(conn) != 0)
     conn_close(conn);
+}
+
+/* Answers what is due, and sets the timer to what is due next. */
+static void
+serve_slow(void)
+{
+  struct itimerspec when = { 0 };
+  uint64_t now = now_us(), first = 0;
+  struct conn *conn, *next;
+
+  for (conn = slow.next; conn != &slow; conn = next) {
+    next = conn->next;
+    conn_ripen(conn, now);
+    if (conn->count != 0 && (first == 0 || conn->marks[0].due < first))
+      first = conn->marks[0].due;
+    if (conn_flush(conn) != 0)
+      conn_close(conn);
+  }
+  when.it_value.tv_sec = (time_t)(first / 1000000);
+  when.it_value.tv_nsec = (long)(first % 1000000 * 1000);
+  if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+    die("timer");
+}
+
+static void
+start_timer(void)
+{
+  struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+  timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (timer_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timer_fd, &event) < 0)
+    die("timer");
 }
 
 static void
@@ -390,16 +510,23 @@ main(int argc, char **argv)
       ipc = argv[i + 1];
     else if (strcmp(argv[i], "--bytes") == 0)
       bytes = strtoul(argv[i + 1], NULL, 10);
+    else if (strcmp(argv[i], "--service-us") == 0)
+      service_us = strtoul(argv[i + 1], NULL, 10);
   }
   signal(SIGPIPE, SIG_IGN);
   epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   make_result(bytes);
+  start_timer();
   listen_http(port);
   if (ipc != NULL)
     listen_ipc(ipc);
   fflush(stdout);
-  while ((n = epoll_wait(epoll_fd, events, EVENTS, -1)) >= 0 || errno == EINTR)
+  while ((n = epoll_wait(epoll_fd, events, EVENTS, -1)) >= 0 || errno == EINTR) {
     for (i = 0; i < n; i++)
-      conn_ready(events[i].data.ptr, events[i].events);
+      if (events[i].data.ptr != NULL)
+        conn_ready(events[i].data.ptr, events[i].events);
+    if (service_us != 0)
+      serve_slow();
+  }
   die("epoll_wait");
 }

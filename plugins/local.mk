@@ -7,6 +7,7 @@ plugin_ldflags = $(AM_LDFLAGS) -shared -Wl,--version-script=$(top_srcdir)/plugin
 
 include plugins/common/redis/local.mk
 include plugins/middleware/methods/local.mk
+include plugins/middleware/batch/local.mk
 include plugins/middleware/auth/local.mk
 include plugins/middleware/cache/local.mk
 include plugins/middleware/coalesce/local.mk

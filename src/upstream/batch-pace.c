@@ -32,7 +32,7 @@ pace_size(struct batch_pace *pace, unsigned count, uint64_t now_ms, bool *compar
     return START;
   }
   if (count < CROWD)
-    return pace->size;
+    return pace->others != 0 ? pace->size : 1; /* none before something is known */
   if (pace->rest == 0)
     *compare = true;
   else

@@ -27,6 +27,7 @@ begin_with(unsigned upstreams, const struct egw_batching *batching)
     core.conf_upstreams[i].max_batch = 100;
     core.conf_upstreams[i].max_batch_bytes = 100000;
     link_of(i)->batch.pace.size = 100;
+    link_of(i)->batch.pace.others = 16;
     link_of(i)->batch.pace.rest = 1000;
   }
 }
@@ -567,9 +568,10 @@ test_pace(void)
   bool compare;
 
   pace_init(&pace);
-  is_int(pace_size(&pace, 2, 0, &compare), 2, "arrays begin small");
-  ok(!compare, "two calls are no crowd to compare in");
+  is_int(pace_size(&pace, 2, 0, &compare), 1, "two calls are no crowd to compare in");
+  ok(!compare && pace_size(&pace, 3, 0, &compare) == 2 && compare, "arrays begin small");
   ok(settle(&pace, 1, 200, 200, 0) >= 100, "they grow where members cost little");
+  is_int(pace_size(&pace, 2, 0, &compare), pace.size, "then two are enough for one");
   ok(settle(&pace, 1, 20000, 200, 0) >= 100, "however far the node is");
   pace_init(&pace);
   is_int(settle(&pace, 100, 200, 200, 0), 6, "at 100 us for a member six of them fit");
