@@ -3,6 +3,7 @@
 script_tests += \
 	t/wire-s-faults.t \
 	t/admin-pages.t \
+	t/client-facts.t \
 	t/conf-cli.t \
 	t/docs-options.t \
 	t/demo-chain.t \
@@ -41,6 +42,12 @@ script_tests += \
 	t/interop-web3js.t \
 	t/interop-web3py.t \
 	$(NULL)
+
+# A stage for the one about clients.
+check_PROGRAMS += t/lib/tell.so
+t_lib_tell_so_SOURCES = t/lib/tell.c
+t_lib_tell_so_CFLAGS = $(plugin_cflags)
+t_lib_tell_so_LDFLAGS = $(plugin_ldflags)
 
 # Their kit.
 EXTRA_DIST += \

@@ -136,6 +136,7 @@ call_over(struct egw_call *call)
   worker_timer_stop(call->worker, &call->deadline);
   call_stop_timers(call);
   call_cancel_children(call);
+  story_over(call);
   run_finish(call);
   count_call(call);
   if (call->ticketed)
@@ -195,6 +196,7 @@ take_step(struct egw_call *call, enum egw_verdict verdict)
   case EGW_DONE:
     if (call->reply_buf == NULL && call->fault == RPC_FAULT_NONE)
       bad_verdict(call, "said DONE without a reply");
+    story_turned(call);
     call->phase = CALL_UP;
     call->pos--;
     return true;

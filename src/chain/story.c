@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "chain/parts.h"
+#include "rpc/request.h"
 
 #define STORY_MAX 4096u   /* bytes; what comes later is left out */
 #define STEP_MAX 256u
@@ -26,7 +27,14 @@ egw_explains(const struct egw_call *call)
 void
 egw_explain_on(struct egw_call *call)
 {
-  root(call)->explained = true;
+  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
+  struct egw_call *top = root(call);
+
+  if (top->explained)
+    return;
+  top->explained = true;
+  egw_explain(top, "received: %.*s over %s", (int)(top->method.len > 64 ? 64 : top->method.len),
+              top->method.ptr, names[request_client_kind(top)]);
 }
 
 /* Room for `more` bytes and a NUL behind what is there. */
@@ -52,6 +60,15 @@ story_room(struct egw_call *call, size_t more)
   return call->story + call->story_len;
 }
 
+/* A story goes into a header and into lines of logs; a client's method names are in it. */
+static void
+copy_visible(char *to, const char *from, size_t len)
+{
+  for (size_t i = 0; i < len; i++)
+    to[i] = from[i] >= 0x20 && from[i] < 0x7f ? from[i] : '?';
+  to[len] = '\0';
+}
+
 void
 egw_explain(struct egw_call *call, const char *fmt, ...)
 {
@@ -74,9 +91,48 @@ egw_explain(struct egw_call *call, const char *fmt, ...)
   at = story_room(top, (size_t)n);
   if (at == NULL)
     return;
-  memcpy(at, step, (size_t)n);
-  at[n] = '\0';
+  copy_visible(at, step, (size_t)n);
   top->story_len += (size_t)n;
+}
+
+/* Which call a step is about: nothing for the client's own. */
+static void
+print_whose(const struct egw_call *call, char *out, size_t cap)
+{
+  out[0] = '\0';
+  if (call->sub != NULL)
+    snprintf(out, cap, " (sub-call %.*s)", (int)(call->method.len > 64 ? 64 : call->method.len),
+             call->method.ptr);
+}
+
+void
+story_turned(struct egw_call *call)
+{
+  const char *stage = call->chain->at[call->pos].stage->name;
+  char whose[96];
+
+  if (!egw_explains(call))
+    return;
+  print_whose(call, whose, sizeof(whose));
+  if (call->fault != RPC_FAULT_NONE)
+    egw_explain(call, "%s failed: %s%s", stage, rpc_fault_info(call->fault)->label, whose);
+  else if (call->reply.is_error)
+    egw_explain(call, "%s refused: error %lld%s", stage, (long long)call->reply.code, whose);
+  else
+    egw_explain(call, "%s answered%s", stage, whose);
+}
+
+void
+story_over(struct egw_call *call)
+{
+  if (!call->explained)
+    return;
+  if (call->fault != RPC_FAULT_NONE)
+    egw_explain(call, "done: %s", rpc_fault_info(call->fault)->label);
+  else if (call->reply.is_error)
+    egw_explain(call, "done: error %lld", (long long)call->reply.code);
+  else
+    egw_explain(call, "done: result");
 }
 
 const char *
@@ -91,7 +147,8 @@ void
 egw_set_cache_status(struct egw_call *call, const char *status)
 {
   call->cache_status = status;
-  egw_explain(call, "cache: %s", status);
+  if (status != NULL)
+    egw_explain(call, "cache: %s", status);
 }
 
 const char *

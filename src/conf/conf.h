@@ -27,6 +27,9 @@ struct conf_limits {
   uint64_t ping_interval;           /* WebSocket; 0: none */
 };
 
+/* Who may have a call's story. */
+enum conf_explain { EXPLAIN_LOCAL, EXPLAIN_ALL, EXPLAIN_NONE };
+
 struct conf_listener {
   const char *name;                 /* default: "address:port" or the path; "admin" */
   const char *address;              /* IP literal; NULL for a unix socket */
@@ -42,6 +45,7 @@ struct conf_listener {
   bool http, websocket;             /* what is served on a TCP listener */
   bool key_in_path;                 /* the path may end in a client's key */
   struct egw_strings trusted_proxies; /* addresses and networks */
+  int explain;                      /* enum conf_explain */
   struct conf_limits limits;
 };
 

@@ -213,7 +213,7 @@ dump_listener(struct dump *d, const struct conf_listener *l, bool admin)
   static const char *const of_tcp[] = { "address", "port",      "tls_certificate",
                                         "tls_key", "hosts",     "origins",
                                         "http",    "websocket", "key_in_path",
-                                        "trusted_proxies", NULL };
+                                        "trusted_proxies", "explain", NULL };
   static const char *const of_unix[] = { "path", "mode", "group", "uids", NULL };
 
   dump_table(d, admin ? conf_admin_options : conf_listener_options, l,

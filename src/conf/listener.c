@@ -56,7 +56,7 @@ check_kind(struct egw_conf *section, bool is_unix)
   static const char *const of_tcp[] = { "address", "port",      "tls_certificate",
                                         "tls_key", "hosts",     "origins",
                                         "http",    "websocket", "key_in_path",
-                                        "trusted_proxies", NULL };
+                                        "trusted_proxies", "explain", NULL };
   const char *const *keys = is_unix ? of_tcp : of_unix;
 
   for (size_t i = 0; keys[i] != NULL; i++)

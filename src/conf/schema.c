@@ -13,6 +13,7 @@
 #define GIB (1024 * MIB)
 
 static const char *const level_words[] = { "error", "warn", "info", "debug", "trace", NULL };
+static const char *const explain_words[] = { "local", "all", "none", NULL };
 static const char *const format_words[] = { "text", "json", NULL };
 
 #define ROW(word, kind, structure, field, ...)                                              \
@@ -114,6 +115,8 @@ const struct egw_option conf_listener_options[] = {
            .help = "Paths may end in a client's key: /KEY, /NETWORK/KEY"),
   LISTENER("trusted_proxies", EGW_OPT_LIST, trusted_proxies,
            .help = "Addresses and networks of proxies that are believed whom they forward for"),
+  LISTENER("explain", EGW_OPT_ENUM, explain, .fallback = "local", .choices = explain_words,
+           .help = "Who may ask what happened to a call: local clients, all, or none"),
   EGW_OPTION_END
 };
 

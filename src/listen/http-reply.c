@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers over HTTP: status 200 whatever the call's outcome is, a JSON body of known length
- * where it is whole, chunks where it is still coming. */
+/* Answers over HTTP: status 200 whatever the call's outcome is, unless a stage asked for another
+ * one; a JSON body of known length where it is whole, chunks where it is still coming. */
 #include "listen/http.h"
 
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 #include "admin/admin.h"
 #include "gateway/gateway.h"
 
+#define CACHE "X-Ethrpc-Gw-Cache"
+#define EXPLAIN "X-Ethrpc-Gw-Explain"
 #define FLAT_MAX ((size_t)32 << 10) /* of answers in several pieces that are copied together */
 #define IOV_MAX_PIECES 64u          /* libmicrohttpd keeps the list in the connection's pool */
 #define BLOCK ((size_t)64 << 10)    /* of answers that are neither */
@@ -33,7 +35,18 @@ add_cors(struct http_conn *conn, struct MHD_Response *response)
   memcpy(origin, conn->origin.ptr, conn->origin.len);
   origin[conn->origin.len] = '\0';
   return add(response, "Access-Control-Allow-Origin", origin) &&
-         add(response, "Vary", "Origin");
+         add(response, "Vary", "Origin") &&
+         ((conn->notes.cache == NULL && conn->notes.story == NULL) ||
+          add(response, "Access-Control-Expose-Headers", CACHE ", " EXPLAIN));
+}
+
+static bool
+add_notes(struct http_conn *conn, struct MHD_Response *response)
+{
+  const struct answer_notes *notes = &conn->notes;
+
+  return (notes->cache == NULL || add(response, CACHE, notes->cache)) &&
+         (notes->story == NULL || add(response, EXPLAIN, notes->story));
 }
 
 static bool
@@ -43,7 +56,7 @@ add_headers(struct http_conn *conn, struct MHD_Response *response, const char *t
     return false;
   if (conn->server->draining && !add(response, "Connection", "close"))
     return false;
-  return add_cors(conn, response);
+  return add_notes(conn, response) && add_cors(conn, response);
 }
 
 /* Takes the response. MHD_NO, on which the connection is closed, when memory is short. */
@@ -254,6 +267,19 @@ on_close(struct session *session, bool now, int ws_code, const char *reason)
 
 const struct session_ops http_session_ops = { .reply = on_reply, .close = on_close };
 
+/* RFC 9110 15.5.2: 401 says how to authenticate. */
+static enum MHD_Result
+queue_answer(struct http_conn *conn, struct MHD_Response *response)
+{
+  int status = conn->notes.status == 0 ? 200 : conn->notes.status;
+
+  if (status == 401 && response != NULL && !add(response, "WWW-Authenticate", "Bearer")) {
+    MHD_destroy_response(response);
+    response = NULL;
+  }
+  return queue(conn, status, "application/json", response);
+}
+
 enum MHD_Result
 http_reply(struct http_conn *conn)
 {
@@ -264,15 +290,14 @@ http_reply(struct http_conn *conn)
   if (out->aborted)
     return http_refuse(conn, 500, REFUSED_OVERLOAD, "internal error");
   if (out->open)
-    return queue(conn, 200, "application/json",
-                 MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_pieces, conn,
-                                                   NULL));
+    return queue_answer(conn, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384,
+                                                                read_pieces, conn, NULL));
   conn->out = NULL;
   if (out->bytes == 0) {
     out_free(out);
-    return queue(conn, 200, "application/json", make_empty());
+    return queue_answer(conn, make_empty());
   }
-  return queue(conn, 200, "application/json", make_whole(out));
+  return queue_answer(conn, make_whole(out));
 }
 
 /* --- answers without a call ----------------------------------------------------------- */
@@ -301,7 +326,8 @@ http_reply_preflight(struct http_conn *conn)
   if (added && conn->origin.ptr != NULL) {
     added = add(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS") &&
             add(response, "Access-Control-Allow-Headers",
-                "content-type, authorization, x-requested-with") &&
+                "content-type, authorization, x-requested-with, x-api-key, "
+                "x-ethrpc-gw-cache, x-ethrpc-gw-explain") &&
             add(response, "Access-Control-Max-Age", "600");
     /* A page of the public web that reaches for the local network asks for this one. */
     if (added && MHD_lookup_connection_value(conn->mhd, MHD_HEADER_KIND,

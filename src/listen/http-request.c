@@ -196,6 +196,19 @@ begin_call(struct http_conn *conn, const struct gate_head *head)
   return MHD_YES;
 }
 
+/* What the client wants to have with its answer. */
+static void
+note_wishes(struct http_conn *conn, const struct gate_head *head)
+{
+  struct egw_slice explain = head->fields[FIELD_EXPLAIN];
+  int allowed = conn->session.listener->conf->explain;
+  bool local = conn->session.local && !conn->facts.forwarded;
+
+  conn->notes.want_cache = head->fields[FIELD_CACHE].ptr != NULL;
+  conn->notes.want_story = explain.len == 1 && explain.ptr[0] == '1' &&
+                           (allowed == EXPLAIN_ALL || (allowed == EXPLAIN_LOCAL && local));
+}
+
 static enum MHD_Result
 begin(struct http_conn *conn, const char *method, const char *version)
 {
@@ -219,6 +232,7 @@ begin(struct http_conn *conn, const char *method, const char *version)
   conn->network = route_head(conn->server->worker->gateway, listener, &head);
   facts_read(&conn->facts, &head);
   proxies_ask(listener->proxies, &conn->peer.addr, &head, &conn->facts);
+  note_wishes(conn, &head);
   if (method[0] == 'P')
     return begin_call(conn, &head);
   conn->task = method[0] == 'O' ? HTTP_PREFLIGHT : HTTP_HELLO;
@@ -279,6 +293,7 @@ start_call(struct http_conn *conn)
   conn->since = egw_now_ms(conn->server->worker);
   conn->session.network = conn->network;
   conn->session.facts = &conn->facts;
+  conn->session.notes = &conn->notes;
   conn->request = request_start(&conn->session, conn->network, body, conn);
   if (conn->request == NULL)
     return http_refuse(conn, 500, REFUSED_OVERLOAD, "out of memory");

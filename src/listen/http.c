@@ -114,6 +114,9 @@ http_request_end(struct http_conn *conn)
   conn->reserved = 0;
   conn->body_len = 0;
   conn->session.facts = NULL; /* libmicrohttpd's memory is used again */
+  free(conn->notes.cache);
+  free(conn->notes.story);
+  conn->notes = (struct answer_notes){ .status = 0 };
   session_queue(&conn->session, 0, conn->queued);
   conn->queued = 0;
   conn->answered = false;

@@ -52,6 +52,7 @@ struct http_conn {
   struct egw_slice path;
   struct egw_slice origin;     /* allowed and to be named in the answer, or missing */
   struct client_facts facts;   /* the same */
+  struct answer_notes notes;
   struct network *network;
   struct egw_buf *body;
   size_t announced;            /* Content-Length, only for the first size of the buffer */

@@ -40,7 +40,7 @@ void listen_part_closed(struct listen_worker *lw);
 struct peer {
   struct sockaddr_storage addr;
   socklen_t addr_len;
-  char text[56];
+  char text[48];
   bool counted;                   /* holds a place in the caps, see peer_release() */
   bool has_uid;                   /* a unix socket's: */
   uint32_t uid;

@@ -36,6 +36,14 @@ struct client_facts {
   char peer[46];                /* for this address; "": it did not tell, or not well */
 };
 
+/* What goes with an answer beside its bytes, on sessions that have a place for it (HTTP). What is
+ * wanted is set before request_start(), the rest before ops->reply() is called. */
+struct answer_notes {
+  bool want_cache, want_story;
+  int status;                   /* of an answer that is one error; 0: the usual one */
+  char *cache, *story;          /* malloc'ed for the session; NULL: not wanted, or no memory */
+};
+
 struct session_ops {
   /* The answer to the request started with `cookie`; takes `out`, which may still be open
    * (pieces follow; see base/out.h). NULL: there is nothing to say (notifications). Called
@@ -62,9 +70,10 @@ struct session {
   bool has_uid;                 /* the peer of a unix socket: */
   uint32_t uid;
   uint64_t number;              /* unique in this process */
-  char peer[56];                /* "127.0.0.1", "::1", "uid 1000" */
+  char peer[48];                /* "127.0.0.1", "::1", "uid 1000" */
   const struct client_facts *facts; /* of the request under way (HTTP), of the one that opened the
                                    session (WebSocket); NULL: nothing is known */
+  struct answer_notes *notes;   /* of the request under way; NULL: there is no place for them */
   /* the core's: */
   struct list requests;
   struct list subscriptions;

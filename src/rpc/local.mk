@@ -12,6 +12,8 @@ src_libegw_a_SOURCES += \
 	src/rpc/key.h \
 	src/rpc/method.c \
 	src/rpc/method.h \
+	src/rpc/notes.c \
+	src/rpc/notes.h \
 	src/rpc/methods.def \
 	src/rpc/reply.c \
 	src/rpc/request.c \

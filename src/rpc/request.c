@@ -14,6 +14,7 @@
 #include "rpc/answer.h"
 #include "rpc/envelope.h"
 #include "rpc/method.h"
+#include "rpc/notes.h"
 
 /* Who sent a request, for as long as its calls last: the session may go before they are over. */
 struct asker {
@@ -35,6 +36,8 @@ struct request {
   struct member *members;
   struct out *out;               /* streaming: the open answer */
   const struct asker *asker;     /* made when a stage asks, or when the session goes */
+  struct call_note *notes;       /* by member, if the client wants any; or NULL */
+  int status;                    /* that goes with the answer; 0: the usual one */
 };
 
 /* --- who asks ---------------------------------------------------------------------------------- */
@@ -89,6 +92,49 @@ asker_of(struct request *request)
   return request->asker;
 }
 
+/* --- what goes with an answer ------------------------------------------------------------------ */
+
+/* Without memory the client does without. */
+static void
+make_notes(struct request *request)
+{
+  const struct answer_notes *wanted = request->session->notes;
+
+  if (wanted != NULL && (wanted->want_cache || wanted->want_story))
+    request->notes = arena_alloc(&request->arena, request->count * sizeof(*request->notes));
+}
+
+static void
+note_call(struct request *request, const struct egw_call *call)
+{
+  const struct member *m = &request->members[call->index];
+
+  if (request->notes != NULL)
+    request->notes[call->index] = (struct call_note){
+      .cache = call->cache_status,
+      .story = call->story_len != 0 ? call->story : NULL,
+    };
+  if (!request->batch && !m->silent && (call->reply.is_error || call->fault != RPC_FAULT_NONE) &&
+      call->http_status >= 400 && call->http_status <= 599)
+    request->status = call->http_status;
+}
+
+static void
+give_notes(const struct request *request)
+{
+  struct answer_notes *notes = request->session->notes;
+
+  if (notes == NULL)
+    return;
+  notes->status = request->status;
+  if (request->notes == NULL)
+    return;
+  if (notes->want_cache)
+    notes->cache = notes_cache(request->members, request->notes, request->count);
+  if (notes->want_story)
+    notes->story = notes_story(request->members, request->notes, request->count);
+}
+
 /* --- the end ----------------------------------------------------------------------------------- */
 
 static void
@@ -122,6 +168,7 @@ answer(struct request *request)
                     &session->listener->conf->limits);
   list_remove(&request->node);
   session->request_bytes -= request->text_bytes;
+  give_notes(request);
   session->ops->reply(session, cookie, out);
   if (session->state != SESSION_GONE) {
     push_answered(session, request);
@@ -186,6 +233,8 @@ start_member(struct request *request, size_t index, struct egw_slice text)
   call->kind_of_client = session->kind;
   call->index = index;
   call->can_stream = !request->batch && !m->silent;
+  if (request->notes != NULL && session->notes->want_story)
+    egw_explain_on(call);
   m->call = call;
   request->pending++;
   session->calls_in_flight++;
@@ -248,6 +297,7 @@ split(struct request *request, const struct rpc_message *message)
     request->count = 0;
     return -1;
   }
+  make_notes(request);
   if (message->shape == RPC_UNUSABLE) {
     request->members[0].fault = message->fault;
     return 0;
@@ -400,6 +450,7 @@ request_call_over(struct request *request, struct egw_call *call)
   m->buf = call->reply_buf;
   m->body = call->reply.body;
   m->is_error = call->reply.is_error;
+  note_call(request, call);
   if (request->pending == 0)
     answer(request);
 }
@@ -413,6 +464,8 @@ request_stream(struct request *request, struct egw_call *call)
   if (out == NULL)
     return NULL;
   request->out = out;
+  note_call(request, call);
+  give_notes(request);
   session->ops->reply(session, request->cookie, out);
   /* The session may have ended within reply(): then the request was cancelled, and this call
    * with it. */

@@ -49,6 +49,7 @@ unit_tests += \
 	t/unit/rpc-reply.t \
 	t/unit/rpc-error.t \
 	t/unit/rpc-method.t \
+	t/unit/rpc-notes.t \
 	$(NULL)
 t_unit_base_buf_t_SOURCES = t/unit/base-buf.c
 t_unit_base_buf_t_LDADD = src/libegw.a $(core_libs)
@@ -81,6 +82,8 @@ t_unit_rpc_error_t_SOURCES = t/unit/rpc-error.c
 t_unit_rpc_error_t_LDADD = src/libegw.a $(core_libs)
 t_unit_rpc_method_t_SOURCES = t/unit/rpc-method.c t/unit/rpc-data.h
 t_unit_rpc_method_t_LDADD = src/libegw.a $(core_libs)
+t_unit_rpc_notes_t_SOURCES = t/unit/rpc-notes.c
+t_unit_rpc_notes_t_LDADD = src/libegw.a $(core_libs)
 
 core_kit = t/lib/core.c t/lib/core.h
 unit_tests += t/unit/chain-order.t
@@ -258,11 +261,6 @@ t_unit_plugin_methods_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/conf-docs.t
 t_unit_conf_docs_t_SOURCES = t/unit/conf-docs.c t/unit/conf-kit.h
 t_unit_conf_docs_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/plugin-batch.t
-t_unit_plugin_batch_t_SOURCES = t/unit/plugin-batch.c $(plugtest)
-t_unit_plugin_batch_t_CFLAGS = $(plugtest_cflags)
-t_unit_plugin_batch_t_LDFLAGS = $(plugtest_ldflags)
-t_unit_plugin_batch_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-coalesce.t
 t_unit_plugin_coalesce_t_SOURCES = t/unit/plugin-coalesce.c $(plugtest)
 t_unit_plugin_coalesce_t_CFLAGS = $(plugtest_cflags)
@@ -273,14 +271,6 @@ t_unit_plugin_prefetch_t_SOURCES = t/unit/plugin-prefetch.c $(plugtest)
 t_unit_plugin_prefetch_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_prefetch_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_prefetch_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/logsplit-complaint.t t/unit/plugin-logsplit.t
-t_unit_logsplit_complaint_t_SOURCES = t/unit/logsplit-complaint.c \
-	plugins/middleware/logsplit/complaint.c
-t_unit_logsplit_complaint_t_LDADD = src/libegw.a $(core_libs)
-t_unit_plugin_logsplit_t_SOURCES = t/unit/plugin-logsplit.c $(plugtest)
-t_unit_plugin_logsplit_t_CFLAGS = $(plugtest_cflags)
-t_unit_plugin_logsplit_t_LDFLAGS = $(plugtest_ldflags)
-t_unit_plugin_logsplit_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
 t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
