@@ -14,8 +14,8 @@ import wire
 from clients import Reply, request
 from wire import row
 
-WITH = {"middleware": [{"use": "methods"}, {"use": "cache", "poll_interval": "200ms"}],
-        "fresh": True}
+WITH = {"middleware": [{"use": "methods"}, {"use": "cache"}],
+        "network": {"poll_interval": "100ms"}, "fresh": True}
 A, B = "0x" + "0a" * 20, "0x" + "0b" * 20
 
 

@@ -26,7 +26,7 @@ plugtest_call_new(struct plugtest *host, const struct plugtest_spec *spec)
   call->method_len = spec->method_len > 0 ? spec->method_len : strlen(method);
   call->method = plugtest_must(calloc(1, call->method_len + 1));
   memcpy(call->method, method, call->method_len);
-  call->params = plugtest_copy(or_else(spec->params, "[]"));
+  call->params = call->own_params = plugtest_copy(or_else(spec->params, "[]"));
   call->id = plugtest_copy(or_else(spec->id, "1"));
   call->kind = spec->kind == 0 ? EGW_KIND_CALL : spec->kind;
   call->transport = plugtest_copy(or_else(spec->transport, "http"));
@@ -72,7 +72,7 @@ plugtest_call_free(struct egw_call *call)
   free_pieces(call);
   plugtest_clear_reply(call);
   free(call->method);
-  free(call->params);
+  free(call->own_params);
   free(call->id);
   free(call->transport);
   free(call->peer);

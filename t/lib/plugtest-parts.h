@@ -46,7 +46,8 @@ struct egw_call {
   enum egw_verdict verdict;    /* of the queued step */
   bool up;                     /* the step belongs to reply() */
   bool ran, skipped, cancelled, timed_out, running, ticketed;
-  char *method, *params, *id, *transport, *peer, *listener, *network;
+  char *method, *own_params, *id, *transport, *peer, *listener, *network;
+  char *params;                /* own_params, or what egw_set_params() made */
   size_t method_len;
   uint32_t kind;
   bool local;

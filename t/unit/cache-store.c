@@ -6,18 +6,24 @@
 
 #define MIB (1024u * 1024)
 
-static struct store_key
+static char joined[200];
+
+/* A NUL between the two, as in real keys. */
+static struct egw_slice
 key(const char *method, const char *params)
 {
-  return (struct store_key){ { method, strlen(method) }, { params, strlen(params) } };
+  int n = snprintf(joined, sizeof joined, "%s%c%s", method, 0, params);
+
+  return (struct egw_slice){ joined, (size_t)n };
 }
+
+static struct store_change change;
+static uint64_t now;
 
 static bool
 put(struct store *store, const char *method, const char *params, const char *value, size_t size)
 {
-  struct store_key k = key(method, params);
   struct egw_buf *buf = egw_buf_new(size + 1);
-  unsigned evicted;
   size_t i;
 
   if (egw_buf_append(buf, value, strlen(value)) < 0)
@@ -25,18 +31,18 @@ put(struct store *store, const char *method, const char *params, const char *val
   for (i = strlen(value); i < size; i++)
     if (egw_buf_append(buf, "x", 1) < 0)
       abort();
-  return store_put(store, &k, buf, &evicted);
+  return store_put(store, key(method, params), buf, NULL, now++, &change);
 }
 
 static bool
 has(struct store *store, const char *method, const char *params, const char *value)
 {
-  struct store_key k = key(method, params);
-  struct egw_buf *buf = store_get(store, &k);
-  bool yes = buf != NULL && egw_buf_slice(buf).len >= strlen(value) &&
-             memcmp(egw_buf_slice(buf).ptr, value, strlen(value)) == 0;
+  struct store_found found = { 0 };
+  bool yes = store_get(store, key(method, params), &found) &&
+             egw_buf_slice(found.value).len >= strlen(value) &&
+             memcmp(egw_buf_slice(found.value).ptr, value, strlen(value)) == 0;
 
-  egw_buf_unref(buf);
+  egw_buf_unref(found.value);
   return yes;
 }
 
@@ -53,8 +59,45 @@ test_keys(void)
   ok(!has(store, "m", "[1]", "") && !has(store, "m", "[\"1\"]", ""), "no other key finds one");
   ok(!put(store, "m", "[\"ab\",\"c\"]", "9", 1) && has(store, "m", "[\"ab\",\"c\"]", "1"),
      "what is there stays");
-  store_clear(store);
+  store_clear(store, &change);
   ok(!has(store, "m", "[\"ab\",\"c\"]", "1"), "cleared");
+  ok(change.bytes == 0 && change.entries == 0, "and nothing is counted any more");
+  store_free(store);
+}
+
+static bool
+put_pinned(struct store *store, const char *params, const char *value, const struct store_pin *pin)
+{
+  struct egw_buf *buf = egw_buf_copy((struct egw_slice){ value, strlen(value) });
+
+  return store_put(store, key("p", params), buf, pin, now++, &change);
+}
+
+static void
+test_pins(void)
+{
+  struct store *store = store_new(16 * MIB);
+  struct store_pin one = { 5, { 1 } }, two = { 5, { 2 } };
+  struct store_found found = { 0 };
+
+  ok(put_pinned(store, "[1]", "a", &one), "a pinned entry");
+  ok(store_get(store, key("p", "[1]"), &found) && found.pinned &&
+         memcmp(&found.pin, &one, sizeof one) == 0, "shows its pin");
+  egw_buf_unref(found.value);
+  ok(!store_drop(store, key("p", "[1]"), &two, &change) && has(store, "p", "[1]", "a"),
+     "one that is pinned to another block is not dropped");
+  ok(!put_pinned(store, "[1]", "b", &one) && has(store, "p", "[1]", "a"), "the same again: it stays");
+  ok(put_pinned(store, "[1]", "c", &two) && has(store, "p", "[1]", "c"),
+     "one of another block replaces it");
+  ok(store_drop(store, key("p", "[1]"), &two, &change) && !has(store, "p", "[1]", "c"), "dropped");
+  put_pinned(store, "[2]", "d", &one);
+  ok(!store_unpin(store, key("p", "[2]"), &two) && store_unpin(store, key("p", "[2]"), &one),
+     "unpinned by the right pin only");
+  ok(!store_drop(store, key("p", "[2]"), &one, &change) && !put_pinned(store, "[2]", "e", &two) &&
+         has(store, "p", "[2]", "d"), "from then on it stays");
+  put_pinned(store, "[3]", "f", &one);
+  ok(put(store, "p", "[3]", "g", 1) && has(store, "p", "[3]", "g"), "for ever replaces pinned");
+  is_int(change.entries, 2, "entries");
   store_free(store);
 }
 
@@ -62,19 +105,21 @@ static void
 test_bound(void)
 {
   struct store *store = store_new(16 * MIB);
-  uint64_t bytes = 0, entries, most = 0;
+  int64_t most = 0;
   char params[32];
   unsigned i;
 
   for (i = 0; i < 20000; i++) {
     snprintf(params, sizeof(params), "[%u]", i);
     put(store, "m", params, params, 1 + (i * 7919u) % 20000);
-    store_size(store, &bytes, &entries);
-    if (bytes > most)
-      most = bytes;
+    if (change.bytes > most)
+      most = change.bytes;
   }
-  ok(most <= 16 * MIB, "never above the bound");
-  ok(bytes > 10 * MIB, "and well filled");
+  ok(most <= (int64_t)(16 * MIB), "never above the bound");
+  ok(change.bytes > (int64_t)(10 * MIB), "and well filled");
+  ok(change.evicted > 1000 && change.evicted + (uint64_t)change.entries == 20000,
+     "what went and what stays add up");
+  ok(change.evicted_ms > change.evicted, "and with what age it went");
   ok(!put(store, "m", "[\"big\"]", "", 2 * MIB), "what is larger than a part of it is not kept");
   store_free(store);
 }
@@ -117,8 +162,8 @@ test_table_grows(void)
   struct store *store = store_new(512 * (uint64_t)MIB);
   char params[32];
   unsigned i, found = 0;
-  uint64_t bytes, entries;
 
+  change = (struct store_change){ 0 };
   for (i = 0; i < 200000; i++) {
     snprintf(params, sizeof(params), "[%u]", i);
     put(store, "m", params, params, 8);
@@ -127,9 +172,8 @@ test_table_grows(void)
     snprintf(params, sizeof(params), "[%u]", i);
     found += has(store, "m", params, params);
   }
-  store_size(store, &bytes, &entries);
   is_int(found, 200000, "all of many are found");
-  is_int(entries, 200000, "and counted");
+  is_int(change.entries, 200000, "and counted");
   store_free(store);
 }
 
@@ -137,6 +181,9 @@ int
 main(void)
 {
   test_keys();
+  change = (struct store_change){ 0 };
+  test_pins();
+  change = (struct store_change){ 0 };
   test_bound();
   test_scan();
   test_table_grows();

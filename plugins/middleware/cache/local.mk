@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 plugin_PROGRAMS += plugins/middleware/cache/cache.so
 plugins_middleware_cache_cache_so_SOURCES = \
+	plugins/middleware/cache/ask.c \
+	plugins/middleware/cache/ask.h \
 	plugins/middleware/cache/cache.c \
-	plugins/middleware/cache/finality.c \
-	plugins/middleware/cache/finality.h \
+	plugins/middleware/cache/key.c \
+	plugins/middleware/cache/key.h \
+	plugins/middleware/cache/plan.c \
+	plugins/middleware/cache/plan.h \
 	plugins/middleware/cache/rules.c \
 	plugins/middleware/cache/rules.h \
 	plugins/middleware/cache/store.c \

@@ -1,24 +1,80 @@
 /* SPDX-License-Identifier: MIT */
-/* Which answers may be kept for ever.
- *
- *  - constants of the chain;
- *  - whatever names its block by hash, unless it asks whether the block is still canonical
- *    (EIP-1898, requireCanonical);
- *  - whatever names its block, or both ends of its range, by a number that is finalized;
- *  - transactions and receipts whose block, named in the result, is finalized.
- *
- * Never: tags and left out block references (they move), null (it may come to be), an empty array
- * (a node that is still indexing answers so), errors, replies in pieces. */
+/* Facts about methods that the method table does not have. What is not listed here has none of
+ * these properties: an answer that can't be proven to be of its block is not kept while that block may
+ * still change. */
 #include "rules.h"
 
 #include <string.h>
-#include <strings.h>
 #include <ethrpc-gw/json.h>
+
+struct fact {
+  const char *name;
+  enum rules_proof proof;
+  const char *subject;
+};
+
+static const struct fact facts[] = {
+  { "eth_getBlockByNumber", PROOF_BLOCK, NULL },
+  { "eth_getBlockByHash", PROOF_BLOCK, NULL },
+  { "eth_getHeaderByNumber", PROOF_BLOCK, NULL },
+  { "eth_getHeaderByHash", PROOF_BLOCK, NULL },
+  { "erigon_getHeaderByNumber", PROOF_BLOCK, NULL },
+  { "erigon_getHeaderByHash", PROOF_BLOCK, NULL },
+  { "eth_getTransactionByBlockNumberAndIndex", PROOF_MEMBER, NULL },
+  { "eth_getTransactionByBlockHashAndIndex", PROOF_MEMBER, NULL },
+  { "eth_getBlockReceipts", PROOF_LIST, NULL },
+  { "erigon_getBlockReceiptsByBlockHash", PROOF_LIST, NULL },
+  { "trace_block", PROOF_LIST, NULL },
+  { "eth_getLogs", PROOF_LIST, NULL },
+  { "erigon_getLogs", PROOF_LIST, NULL },
+  { "trace_filter", PROOF_LIST, NULL },
+  { "eth_getTransactionByHash", PROOF_MEMBER, "hash" },
+  { "eth_getTransactionReceipt", PROOF_MEMBER, "transactionHash" },
+  { "trace_get", PROOF_MEMBER, "transactionHash" },
+  { "trace_transaction", PROOF_LIST, "transactionHash" },
+};
+
+/* What a left out block means differs for the others: to some nodes eth_estimateGas and
+ * eth_createAccessList are about the pending block. */
+static const char *const optional[] = {
+  "eth_call", "eth_getBalance", "eth_getCode", "eth_getProof", "eth_getStorageAt",
+  "eth_getTransactionCount", NULL
+};
+
+/* Their "block" is a context of its own, {"blockNumber": .., "transactionIndex": ..}. */
+static const char *const contexts[] = { "eth_callMany", "debug_traceCallMany", NULL };
+
+static const char *const controls[] = { "anvil_", "hardhat_", "evm_", "ganache_", "testing_",
+                                        "debug_setHead", NULL };
+
+static bool
+is_one_of(const char *name, const char *const *names)
+{
+  while (*names != NULL && strcmp(name, *names) != 0)
+    names++;
+  return *names != NULL;
+}
+
+static bool
+is_control(const struct egw_method_info *method)
+{
+  const char *const *at = controls;
+
+  if (method->method_class != EGW_CLASS_WRITE || !method->changes_node)
+    return false;
+  while (*at != NULL && strncmp(method->name, *at, strlen(*at)) != 0)
+    at++;
+  return *at != NULL;
+}
 
 bool
 rules_want(const struct egw_method_info *method)
 {
-  if (method == NULL || !method->idempotent || method->changes_node)
+  if (method == NULL)
+    return false;
+  if (is_control(method))
+    return true;
+  if (!method->idempotent || method->changes_node)
     return false;
   switch (method->method_class) {
   case EGW_CLASS_CONSTANT:
@@ -27,174 +83,78 @@ rules_want(const struct egw_method_info *method)
   case EGW_CLASS_BY_TX:
   case EGW_CLASS_RANGE:
     return true;
+  case EGW_CLASS_HEAD:
+    return strcmp(method->name, "eth_blockNumber") == 0;
   default:
     return false;
   }
 }
 
-/* "0x" and 64 hex digits. */
-static bool
-is_hash(struct egw_slice value)
+void
+rules_of(const struct egw_method_info *method, struct rules_method *out)
+{
+  const char *name = method->name;
+  size_t i;
+
+  *out = (struct rules_method){ .info = method };
+  for (i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+    if (strcmp(name, facts[i].name) == 0) {
+      out->proof = facts[i].proof;
+      out->subject = facts[i].subject;
+    }
+  out->control = is_control(method);
+  out->tip = method->method_class == EGW_CLASS_HEAD;
+  out->of_chain = method->method_class == EGW_CLASS_CONSTANT && strcmp(name, "web3_sha3") != 0;
+  out->ranges = strcmp(name, "eth_getLogs") == 0;
+  out->by_hash = out->ranges ||
+                 (method->block_kind == EGW_BLOCK_ID && !is_one_of(name, contexts));
+  out->optional = is_one_of(name, optional);
+}
+
+/* --- results --------------------------------------------------------------------------------- */
+
+static int
+digit(char c)
+{
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool
+rules_hash(struct egw_slice value, unsigned char out[32])
 {
   size_t i;
 
-  if (value.len != 68 || memcmp(value.ptr, "\"0x", 3) != 0)
+  if (value.len != 68 || memcmp(value.ptr, "\"0x", 3) != 0 || value.ptr[67] != '"')
     return false;
-  for (i = 3; i < 67; i++) {
-    char c = value.ptr[i];
+  for (i = 0; i < 32; i++) {
+    int high = digit(value.ptr[3 + 2 * i]), low = digit(value.ptr[4 + 2 * i]);
 
-    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')))
+    if (high < 0 || low < 0)
       return false;
+    out[i] = (unsigned char)(high << 4 | low);
   }
   return true;
-}
-
-/* Whether the object's keys are all among `names`, none of them twice. Nodes differ in which of two
- * equal keys counts, and some take keys in any case: what is read here must be what they read. */
-static bool
-only_known(struct egw_slice object, const char *const *names)
-{
-  struct egw_slice key, value;
-  unsigned seen = 0;
-  size_t cursor = 0;
-
-  while (egw_json_next(object, &cursor, &key, &value)) {
-    unsigned i = 0;
-
-    while (names[i] != NULL && !egw_json_equals(key, names[i]))
-      i++;
-    if (names[i] == NULL || (seen >> i & 1) != 0)
-      return false;
-    seen |= 1u << i;
-  }
-  return true;
-}
-
-static bool
-is_final_number(struct egw_slice value, bool known, uint64_t finalized)
-{
-  uint64_t n;
-
-  return known && egw_json_u64(value, &n) == 0 && n <= finalized;
-}
-
-/* EIP-1898. */
-static enum keep
-judge_object(struct egw_slice object, bool known, uint64_t finalized)
-{
-  struct egw_slice hash = egw_json_member(object, "blockHash");
-  struct egw_slice canonical = egw_json_member(object, "requireCanonical");
-  struct egw_slice number = egw_json_member(object, "blockNumber");
-  static const char *const names[] = { "blockHash", "requireCanonical", "blockNumber", NULL };
-
-  if (!only_known(object, names))
-    return KEEP_NO;
-  if (hash.ptr != NULL)
-    return is_hash(hash) && number.ptr == NULL &&
-                   (canonical.ptr == NULL || egw_json_kind(canonical) == EGW_JSON_FALSE)
-               ? KEEP_RESULT
-               : KEEP_NO;
-  return is_final_number(number, known, finalized) ? KEEP_RESULT : KEEP_NO;
-}
-
-static enum keep
-judge_block(const struct egw_method_info *method, struct egw_slice block, bool known,
-            uint64_t finalized)
-{
-  if (egw_json_kind(block) == EGW_JSON_OBJECT)
-    return method->block_kind == EGW_BLOCK_ID ? judge_object(block, known, finalized) : KEEP_NO;
-  if (is_hash(block)) /* a hash would not fit into a number of 64 bits */
-    return method->block_kind == EGW_BLOCK_ID ? KEEP_RESULT : KEEP_NO;
-  return is_final_number(block, known, finalized) ? KEEP_RESULT : KEEP_NO;
-}
-
-static enum keep
-judge_range(struct egw_slice filter, bool known, uint64_t finalized)
-{
-  static const char *const names[] = { "blockHash", "fromBlock", "toBlock", "address", "topics",
-                                       NULL };
-  struct egw_slice hash;
-
-  if (egw_json_kind(filter) != EGW_JSON_OBJECT || !only_known(filter, names))
-    return KEEP_NO;
-  hash = egw_json_member(filter, "blockHash");
-  if (hash.ptr != NULL)
-    return is_hash(hash) && egw_json_member(filter, "fromBlock").ptr == NULL &&
-                   egw_json_member(filter, "toBlock").ptr == NULL
-               ? KEEP_RESULT
-               : KEEP_NO;
-  return is_final_number(egw_json_member(filter, "fromBlock"), known, finalized) &&
-                 is_final_number(egw_json_member(filter, "toBlock"), known, finalized)
-             ? KEEP_RESULT
-             : KEEP_NO;
-}
-
-enum keep
-rules_params(const struct egw_method_info *method, struct egw_slice params, bool known,
-             uint64_t finalized)
-{
-  struct egw_slice block = { NULL, 0 };
-
-  if (method->method_class == EGW_CLASS_CONSTANT)
-    return KEEP_RESULT;
-  if (method->method_class == EGW_CLASS_BY_TX)
-    return known ? KEEP_IF_FINAL : KEEP_NO;
-  if (method->block_param < 0 || egw_json_kind(params) != EGW_JSON_ARRAY)
-    return KEEP_NO;
-  block = egw_json_element(params, (size_t)method->block_param);
-  if (block.ptr == NULL)
-    return KEEP_NO;
-  switch (method->method_class) {
-  case EGW_CLASS_BY_HASH:
-    return is_hash(block) ? KEEP_RESULT : KEEP_NO;
-  case EGW_CLASS_BY_BLOCK:
-    return judge_block(method, block, known, finalized);
-  case EGW_CLASS_RANGE:
-    return judge_range(block, known, finalized);
-  default:
-    return KEEP_NO;
-  }
-}
-
-static bool
-is_empty(struct egw_slice result)
-{
-  return egw_json_kind(result) == EGW_JSON_ARRAY && egw_json_element(result, 0).ptr == NULL;
 }
 
 bool
-rules_result(enum keep keep, struct egw_slice result, bool known, uint64_t finalized)
+rules_is_empty(struct egw_slice value)
 {
-  enum egw_json_kind kind = egw_json_kind(result);
-
-  if (keep == KEEP_NO || kind == EGW_JSON_NONE || kind == EGW_JSON_NULL || is_empty(result))
-    return false;
-  if (keep == KEEP_RESULT)
-    return true;
-  return kind == EGW_JSON_OBJECT &&
-         is_final_number(egw_json_member(result, "blockNumber"), known, finalized);
-}
-
-static bool
-same_hash(struct egw_slice a, struct egw_slice b)
-{
-  return a.len == b.len && a.len != 0 && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+  return egw_json_kind(value) == EGW_JSON_ARRAY && egw_json_element(value, 0).ptr == NULL;
 }
 
 bool
-rules_matches(const struct egw_method_info *method, struct egw_slice params,
-              struct egw_slice result)
+rules_block(enum rules_proof proof, struct egw_slice value, struct rules_block *out)
 {
-  struct egw_slice asked = egw_json_element(params, 0);
-  uint64_t a, b;
+  bool block = proof == PROOF_BLOCK;
+  struct egw_slice number, hash;
 
-  if (strcmp(method->name, "eth_getBlockByNumber") == 0)
-    return egw_json_u64(asked, &a) == 0 &&
-           egw_json_u64(egw_json_member(result, "number"), &b) == 0 && a == b;
-  if (strcmp(method->name, "eth_getBlockByHash") == 0 ||
-      strcmp(method->name, "eth_getTransactionByHash") == 0)
-    return same_hash(asked, egw_json_member(result, "hash"));
-  if (strcmp(method->name, "eth_getTransactionReceipt") == 0)
-    return same_hash(asked, egw_json_member(result, "transactionHash"));
-  return true;
+  if (egw_json_kind(value) != EGW_JSON_OBJECT)
+    return false;
+  number = egw_json_member(value, block ? "number" : "blockNumber");
+  hash = egw_json_member(value, block ? "hash" : "blockHash");
+  return egw_json_u64(number, &out->number) == 0 && rules_hash(hash, out->hash);
 }

@@ -20,10 +20,11 @@ struct entry {
   struct egw_buf *value;
   uint64_t hash;
   uint64_t bytes;
+  uint64_t since_ms;
   uint8_t uses;
-  bool in_main;
-  size_t method_len, params_len;
-  char key[];
+  bool in_main, pinned;
+  size_t key_len;
+  char key[];                   /* and behind it the pin */
 };
 
 struct queue {
@@ -75,20 +76,23 @@ hash_bytes_seeded(uint64_t h, struct egw_slice bytes)
 }
 
 static uint64_t
-hash_key(const struct store *store, const struct store_key *key)
+hash_key(const struct store *store, struct egw_slice key)
 {
-  uint64_t h = hash_bytes_seeded(store->seed[0], key->method);
+  uint64_t h = mix(hash_bytes_seeded(store->seed[0], key), store->seed[1]);
 
-  h = mix(hash_bytes_seeded(h ^ store->seed[1], key->params), store->seed[0]);
   return h == 0 ? 1 : h; /* 0 means "none" among the ghosts */
 }
 
 static bool
-is_key(const struct entry *e, const struct store_key *key)
+is_key(const struct entry *e, struct egw_slice key)
 {
-  return e->method_len == key->method.len && e->params_len == key->params.len &&
-         memcmp(e->key, key->method.ptr, key->method.len) == 0 &&
-         memcmp(e->key + key->method.len, key->params.ptr, key->params.len) == 0;
+  return e->key_len == key.len && memcmp(e->key, key.ptr, key.len) == 0;
+}
+
+static bool
+is_pinned_to(const struct entry *e, const struct store_pin *pin)
+{
+  return e->pinned && memcmp(e->key + e->key_len, pin, sizeof(*pin)) == 0;
 }
 
 /* --- queues ----------------------------------------------------------------------------------------- */
@@ -106,18 +110,27 @@ queue_add(struct queue *q, struct entry *e)
   q->bytes += e->bytes;
 }
 
+static void
+queue_remove(struct queue *q, struct entry *e)
+{
+  if (e->prev != NULL)
+    e->prev->next = e->next;
+  else
+    q->oldest = e->next;
+  if (e->next != NULL)
+    e->next->prev = e->prev;
+  else
+    q->youngest = e->prev;
+  q->bytes -= e->bytes;
+  e->next = e->prev = NULL;
+}
+
 static struct entry *
 queue_take_oldest(struct queue *q)
 {
   struct entry *e = q->oldest;
 
-  q->oldest = e->next;
-  if (e->next != NULL)
-    e->next->prev = NULL;
-  else
-    q->youngest = NULL;
-  q->bytes -= e->bytes;
-  e->next = e->prev = NULL;
+  queue_remove(q, e);
   return e;
 }
 
@@ -129,7 +142,7 @@ bucket_of(struct shard *s, uint64_t hash)
 
 /* Takes the entry out of the table and frees it; it is in no queue. */
 static void
-drop(struct shard *s, struct entry *e)
+drop(struct shard *s, struct entry *e, struct store_change *change)
 {
   struct entry **at = bucket_of(s, e->hash);
 
@@ -137,8 +150,18 @@ drop(struct shard *s, struct entry *e)
     at = &(*at)->chain;
   *at = e->chain;
   s->entries--;
+  change->entries--;
+  change->bytes -= (int64_t)e->bytes;
   egw_buf_unref(e->value);
   free(e);
+}
+
+/* The same for one that is in its queue. */
+static void
+take_out(struct shard *s, struct entry *e, struct store_change *change)
+{
+  queue_remove(e->in_main ? &s->main : &s->small, e);
+  drop(s, e, change);
 }
 
 /* --- eviction: S3-FIFO ------------------------------------------------------------------------------- */
@@ -164,8 +187,23 @@ was_ghost(struct shard *s, uint64_t hash)
   return false;
 }
 
-static unsigned
-evict_small(struct shard *s)
+/* What a step of eviction needs. */
+struct eviction {
+  uint64_t now_ms;
+  struct store_change *change;
+};
+
+static void
+evict(struct shard *s, struct entry *e, const struct eviction *ev)
+{
+  ev->change->evicted++;
+  if (ev->now_ms > e->since_ms) /* the clocks of two workers differ a little */
+    ev->change->evicted_ms += ev->now_ms - e->since_ms;
+  drop(s, e, ev->change);
+}
+
+static void
+evict_small(struct shard *s, const struct eviction *ev)
 {
   struct entry *e = queue_take_oldest(&s->small);
 
@@ -173,41 +211,36 @@ evict_small(struct shard *s)
     e->uses = 0;
     e->in_main = true;
     queue_add(&s->main, e);
-    return 0;
+    return;
   }
   remember_ghost(s, e->hash);
-  drop(s, e);
-  return 1;
+  evict(s, e, ev);
 }
 
-static unsigned
-evict_main(struct shard *s)
+static void
+evict_main(struct shard *s, const struct eviction *ev)
 {
   struct entry *e = queue_take_oldest(&s->main);
 
   if (e->uses > 0) {
     e->uses--;
     queue_add(&s->main, e);
-    return 0;
+    return;
   }
-  drop(s, e);
-  return 1;
+  evict(s, e, ev);
 }
 
 /* Every step drops an entry, moves one to the main queue, or lowers a count: it ends. */
-static unsigned
-make_room(struct shard *s, uint64_t bytes)
+static void
+make_room(struct shard *s, uint64_t bytes, const struct eviction *ev)
 {
-  unsigned evicted = 0;
-
   while (s->small.bytes + s->main.bytes + bytes > s->limit) {
     if (s->small.oldest != NULL &&
         (s->small.bytes > s->limit / SMALL_PART || s->main.oldest == NULL))
-      evicted += evict_small(s);
+      evict_small(s, ev);
     else
-      evicted += evict_main(s);
+      evict_main(s, ev);
   }
-  return evicted;
 }
 
 /* --- the table --------------------------------------------------------------------------------------- */
@@ -240,7 +273,7 @@ grow(struct shard *s)
 }
 
 static struct entry *
-find(struct shard *s, uint64_t hash, const struct store_key *key)
+find(struct shard *s, uint64_t hash, struct egw_slice key)
 {
   struct entry *e = *bucket_of(s, hash);
 
@@ -249,12 +282,11 @@ find(struct shard *s, uint64_t hash, const struct store_key *key)
   return e;
 }
 
-struct egw_buf *
-store_get(struct store *store, const struct store_key *key)
+bool
+store_get(struct store *store, struct egw_slice key, struct store_found *out)
 {
   uint64_t hash = hash_key(store, key);
   struct shard *s = &store->shards[hash & (SHARDS - 1)];
-  struct egw_buf *value = NULL;
   struct entry *e;
 
   pthread_mutex_lock(&s->lock);
@@ -262,54 +294,71 @@ store_get(struct store *store, const struct store_key *key)
   if (e != NULL) {
     if (e->uses < USES_MAX)
       e->uses++;
-    value = egw_buf_ref(e->value);
+    out->value = egw_buf_ref(e->value);
+    out->pinned = e->pinned;
+    if (e->pinned)
+      memcpy(&out->pin, e->key + e->key_len, sizeof(out->pin));
   }
   pthread_mutex_unlock(&s->lock);
-  return value;
+  return e != NULL;
 }
 
 static struct entry *
-make_entry(const struct store_key *key, struct egw_buf *value, uint64_t hash)
+make_entry(struct egw_slice key, struct egw_buf *value, const struct store_pin *pin,
+           uint64_t hash)
 {
-  struct entry *e = malloc(sizeof(*e) + key->method.len + key->params.len);
+  size_t pin_len = pin == NULL ? 0 : sizeof(*pin);
+  struct entry *e = malloc(sizeof(*e) + key.len + pin_len);
 
   if (e == NULL)
     return NULL;
-  *e = (struct entry){ .value = value, .hash = hash, .method_len = key->method.len,
-                       .params_len = key->params.len };
-  e->bytes = ENTRY_OVERHEAD + key->method.len + key->params.len + egw_buf_slice(value).len;
-  memcpy(e->key, key->method.ptr, key->method.len);
-  memcpy(e->key + key->method.len, key->params.ptr, key->params.len);
+  *e = (struct entry){ .value = value, .hash = hash, .key_len = key.len, .pinned = pin != NULL };
+  e->bytes = ENTRY_OVERHEAD + key.len + pin_len + egw_buf_slice(value).len;
+  memcpy(e->key, key.ptr, key.len);
+  if (pin != NULL)
+    memcpy(e->key + key.len, pin, pin_len);
   return e;
 }
 
+/* Puts an entry in, unless one is there that stays. */
+static bool
+put_entry(struct shard *s, struct egw_slice key, struct entry *e, const struct store_pin *pin,
+          const struct eviction *ev)
+{
+  struct entry *old = find(s, e->hash, key);
+
+  if (old != NULL && (!old->pinned || (pin != NULL && is_pinned_to(old, pin))))
+    return false;
+  if (old != NULL)
+    take_out(s, old, ev->change);
+  make_room(s, e->bytes, ev);
+  grow(s);
+  e->chain = *bucket_of(s, e->hash);
+  *bucket_of(s, e->hash) = e;
+  s->entries++;
+  ev->change->entries++;
+  ev->change->bytes += (int64_t)e->bytes;
+  e->in_main = was_ghost(s, e->hash);
+  queue_add(e->in_main ? &s->main : &s->small, e);
+  return true;
+}
+
 bool
-store_put(struct store *store, const struct store_key *key, struct egw_buf *value,
-          unsigned *evicted)
+store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
+          const struct store_pin *pin, uint64_t now_ms, struct store_change *change)
 {
   uint64_t hash = hash_key(store, key);
   struct shard *s = &store->shards[hash & (SHARDS - 1)];
-  struct entry *e = make_entry(key, value, hash);
+  struct entry *e = make_entry(key, value, pin, hash);
+  struct eviction ev = { now_ms, change };
   bool put = false;
 
-  *evicted = 0;
-  if (e == NULL || e->bytes > s->limit / 2) {
-    free(e);
-    egw_buf_unref(value);
-    return false;
+  if (e != NULL && e->bytes <= s->limit / 2) {
+    e->since_ms = now_ms;
+    pthread_mutex_lock(&s->lock);
+    put = put_entry(s, key, e, pin, &ev);
+    pthread_mutex_unlock(&s->lock);
   }
-  pthread_mutex_lock(&s->lock);
-  if (find(s, hash, key) == NULL) {
-    *evicted = make_room(s, e->bytes);
-    grow(s);
-    e->chain = *bucket_of(s, hash);
-    *bucket_of(s, hash) = e;
-    s->entries++;
-    e->in_main = was_ghost(s, hash);
-    queue_add(e->in_main ? &s->main : &s->small, e);
-    put = true;
-  }
-  pthread_mutex_unlock(&s->lock);
   if (!put) {
     free(e);
     egw_buf_unref(value);
@@ -317,55 +366,75 @@ store_put(struct store *store, const struct store_key *key, struct egw_buf *valu
   return put;
 }
 
+bool
+store_unpin(struct store *store, struct egw_slice key, const struct store_pin *pin)
+{
+  uint64_t hash = hash_key(store, key);
+  struct shard *s = &store->shards[hash & (SHARDS - 1)];
+  struct entry *e;
+  bool was;
+
+  pthread_mutex_lock(&s->lock);
+  e = find(s, hash, key);
+  was = e != NULL && is_pinned_to(e, pin);
+  if (was)
+    e->pinned = false;
+  pthread_mutex_unlock(&s->lock);
+  return was;
+}
+
+bool
+store_drop(struct store *store, struct egw_slice key, const struct store_pin *pin,
+           struct store_change *change)
+{
+  uint64_t hash = hash_key(store, key);
+  struct shard *s = &store->shards[hash & (SHARDS - 1)];
+  struct entry *e;
+  bool was;
+
+  pthread_mutex_lock(&s->lock);
+  e = find(s, hash, key);
+  was = e != NULL && is_pinned_to(e, pin);
+  if (was)
+    take_out(s, e, change);
+  pthread_mutex_unlock(&s->lock);
+  return was;
+}
+
 /* --- life ----------------------------------------------------------------------------------------------- */
 
 static void
-clear_shard(struct shard *s)
+clear_shard(struct shard *s, struct store_change *change)
 {
   while (s->small.oldest != NULL)
-    drop(s, queue_take_oldest(&s->small));
+    drop(s, queue_take_oldest(&s->small), change);
   while (s->main.oldest != NULL)
-    drop(s, queue_take_oldest(&s->main));
+    drop(s, queue_take_oldest(&s->main), change);
   memset(s->ghosts, 0, sizeof(s->ghosts));
 }
 
 void
-store_clear(struct store *store)
+store_clear(struct store *store, struct store_change *change)
 {
   unsigned i;
 
   for (i = 0; i < SHARDS; i++) {
     pthread_mutex_lock(&store->shards[i].lock);
-    clear_shard(&store->shards[i]);
+    clear_shard(&store->shards[i], change);
     pthread_mutex_unlock(&store->shards[i].lock);
-  }
-}
-
-void
-store_size(struct store *store, uint64_t *bytes, uint64_t *entries)
-{
-  unsigned i;
-
-  *bytes = *entries = 0;
-  for (i = 0; i < SHARDS; i++) {
-    struct shard *s = &store->shards[i];
-
-    pthread_mutex_lock(&s->lock);
-    *bytes += s->small.bytes + s->main.bytes;
-    *entries += s->entries;
-    pthread_mutex_unlock(&s->lock);
   }
 }
 
 void
 store_free(struct store *store)
 {
+  struct store_change change = { 0 };
   unsigned i;
 
   if (store == NULL)
     return;
   for (i = 0; i < SHARDS; i++) {
-    clear_shard(&store->shards[i]);
+    clear_shard(&store->shards[i], &change);
     free(store->shards[i].buckets);
     pthread_mutex_destroy(&store->shards[i].lock);
   }

@@ -17,26 +17,46 @@
 
 struct store;
 
-struct store_key {
-  struct egw_slice method, params;
+/* The block that an entry depends on: it is true only while that block is canonical. */
+struct store_pin {
+  uint64_t number;
+  unsigned char hash[32];
+};
+
+/* What was found. */
+struct store_found {
+  struct egw_buf *value;       /* a reference */
+  bool pinned;
+  struct store_pin pin;
+};
+
+/* How the store has changed, for metrics: added to by the functions that get it. */
+struct store_change {
+  int64_t bytes, entries;
+  uint64_t evicted;            /* entries that had to go for others */
+  uint64_t evicted_ms;         /* the sum of the time they were kept */
 };
 
 /* At most `limit` bytes of keys, values and bookkeeping. NULL: no memory. */
 struct store *store_new(uint64_t limit) EGW_MUST_CHECK;
 void store_free(struct store *store);
 
-/* A reference to the value, or NULL. Keys are compared in full. */
-struct egw_buf *store_get(struct store *store, const struct store_key *key);
+/* false: it is not there. Keys are compared in full. */
+bool store_get(struct store *store, struct egw_slice key, struct store_found *out);
 
-/* Keeps `value` (the reference is taken) under a copy of the key, if nothing is there yet. *evicted
- * gets how many entries had to go. false: it does not fit, or memory is short. */
-bool store_put(struct store *store, const struct store_key *key, struct egw_buf *value,
-               unsigned *evicted);
+/* Keeps `value` (the reference is taken) under a copy of the key, `pin` NULL: for ever. What is there
+ * already stays, unless it is pinned to something else. false: it stays out, does not fit, or memory
+ * is short. */
+bool store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
+               const struct store_pin *pin, uint64_t now_ms, struct store_change *change);
+
+/* The entry's block is final: it stays for ever. And: its block is gone, so it goes. Neither does
+ * anything to an entry that is not pinned to `pin`. true: it was. */
+bool store_unpin(struct store *store, struct egw_slice key, const struct store_pin *pin);
+bool store_drop(struct store *store, struct egw_slice key, const struct store_pin *pin,
+                struct store_change *change);
 
 /* Throws everything out. */
-void store_clear(struct store *store);
-
-/* Bytes and entries now. */
-void store_size(struct store *store, uint64_t *bytes, uint64_t *entries);
+void store_clear(struct store *store, struct store_change *change);
 
 #endif
