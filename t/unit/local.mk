@@ -261,6 +261,11 @@ t_unit_plugin_methods_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/conf-docs.t
 t_unit_conf_docs_t_SOURCES = t/unit/conf-docs.c t/unit/conf-kit.h
 t_unit_conf_docs_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/plugin-batch.t
+t_unit_plugin_batch_t_SOURCES = t/unit/plugin-batch.c $(plugtest)
+t_unit_plugin_batch_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_batch_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_batch_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-coalesce.t
 t_unit_plugin_coalesce_t_SOURCES = t/unit/plugin-coalesce.c $(plugtest)
 t_unit_plugin_coalesce_t_CFLAGS = $(plugtest_cflags)
@@ -279,15 +284,14 @@ t_unit_plugin_logsplit_t_SOURCES = t/unit/plugin-logsplit.c $(plugtest)
 t_unit_plugin_logsplit_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_logsplit_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_logsplit_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t \
-	t/unit/plugin-cache-reorg.t
+unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
 t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
 	plugins/middleware/cache/rules.c
 t_unit_cache_rules_t_LDADD = src/libegw.a $(core_libs)
 t_unit_cache_store_t_SOURCES = t/unit/cache-store.c plugins/middleware/cache/store.c
 t_unit_cache_store_t_LDADD = src/libegw.a $(core_libs)
-t_unit_plugin_cache_t_SOURCES = t/unit/plugin-cache.c t/unit/cache-kit.h $(plugtest)
+t_unit_plugin_cache_t_SOURCES = t/unit/plugin-cache.c $(plugtest)
 t_unit_plugin_cache_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_cache_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_cache_t_LDADD = src/libegw.a $(core_libs)
@@ -296,10 +300,6 @@ t_unit_ratelimit_clients_t_SOURCES = t/unit/ratelimit-clients.c \
 	plugins/middleware/ratelimit/clients.c plugins/middleware/ratelimit/rate.c \
 	plugins/middleware/ratelimit/total.c
 t_unit_ratelimit_clients_t_LDADD = -lpthread
-t_unit_plugin_cache_reorg_t_SOURCES = t/unit/plugin-cache-reorg.c t/unit/cache-kit.h $(plugtest)
-t_unit_plugin_cache_reorg_t_CFLAGS = $(plugtest_cflags)
-t_unit_plugin_cache_reorg_t_LDFLAGS = $(plugtest_ldflags)
-t_unit_plugin_cache_reorg_t_LDADD = src/libegw.a $(core_libs)
 t_unit_plugin_ratelimit_t_SOURCES = t/unit/plugin-ratelimit.c t/unit/ratelimit-kit.h $(plugtest)
 t_unit_plugin_ratelimit_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_ratelimit_t_LDFLAGS = $(plugtest_ldflags)
