@@ -284,17 +284,22 @@ t_unit_plugin_logsplit_t_SOURCES = t/unit/plugin-logsplit.c $(plugtest)
 t_unit_plugin_logsplit_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_logsplit_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_logsplit_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t
+unit_tests += t/unit/cache-rules.t t/unit/cache-store.t t/unit/plugin-cache.t \
+	t/unit/plugin-cache-reorg.t
 t_unit_cache_rules_t_SOURCES = t/unit/cache-rules.c plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
 	plugins/middleware/cache/rules.c
 t_unit_cache_rules_t_LDADD = src/libegw.a $(core_libs)
 t_unit_cache_store_t_SOURCES = t/unit/cache-store.c plugins/middleware/cache/store.c
 t_unit_cache_store_t_LDADD = src/libegw.a $(core_libs)
-t_unit_plugin_cache_t_SOURCES = t/unit/plugin-cache.c $(plugtest)
+t_unit_plugin_cache_t_SOURCES = t/unit/plugin-cache.c t/unit/cache-kit.h $(plugtest)
 t_unit_plugin_cache_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_cache_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_cache_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_cache_reorg_t_SOURCES = t/unit/plugin-cache-reorg.c t/unit/cache-kit.h $(plugtest)
+t_unit_plugin_cache_reorg_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_cache_reorg_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_cache_reorg_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-ratelimit.t t/unit/ratelimit-clients.t
 t_unit_ratelimit_clients_t_SOURCES = t/unit/ratelimit-clients.c \
 	plugins/middleware/ratelimit/clients.c plugins/middleware/ratelimit/rate.c \
