@@ -318,15 +318,6 @@ t_unit_plugin_auth_t_SOURCES = t/unit/plugin-auth.c t/unit/auth-kit.h $(plugtest
 t_unit_plugin_auth_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_auth_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_auth_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/auth-jwt.t t/unit/auth-parts.t t/unit/plugin-auth.t
-t_unit_auth_jwt_t_SOURCES = t/unit/auth-jwt.c t/unit/auth-kit.h $(auth_parts)
-t_unit_auth_jwt_t_LDADD = src/libegw.a $(core_libs)
-t_unit_auth_parts_t_SOURCES = t/unit/auth-parts.c t/unit/auth-kit.h $(auth_parts)
-t_unit_auth_parts_t_LDADD = src/libegw.a $(core_libs)
-t_unit_plugin_auth_t_SOURCES = t/unit/plugin-auth.c t/unit/auth-kit.h $(plugtest)
-t_unit_plugin_auth_t_CFLAGS = $(plugtest_cflags)
-t_unit_plugin_auth_t_LDFLAGS = $(plugtest_ldflags)
-t_unit_plugin_auth_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-ratelimit-clients.t
 t_unit_plugin_ratelimit_clients_t_SOURCES = t/unit/plugin-ratelimit-clients.c \
 	t/unit/ratelimit-kit.h $(plugtest)
