@@ -109,7 +109,8 @@ def full(**options):
     a stage, as failover={...}. With state that is that of blocks, heads polled as in the wire
     cases, and a gateway for each case."""
     stages = [dict({"use": name}, **options.get(name, {}))
-              for name in ("methods", "prefetch", "cache", "coalesce", "failover", "batch")
+              for name in ("methods", "prefetch", "logsplit", "cache", "coalesce",
+                           "failover", "batch")
               if has_stage(name)]
     return {"middleware": stages, "live": True, "fresh": True,
             "network": {"poll_interval": "200ms"}}
