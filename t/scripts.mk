@@ -24,7 +24,9 @@ script_tests += \
 	t/wire-f-ws.t \
 	t/wire-g-ipc.t \
 	t/wire-h-cache.t \
+	t/wire-i-heads.t \
 	t/wire-i-routing.t \
+	t/wire-j-health.t \
 	t/wire-k-secrets.t \
 	t/wire-l-resources.t \
 	t/wire-m-policy.t \
