@@ -9,6 +9,17 @@ bench_micro_scan_LDADD = src/libegw.a $(core_libs)
 bench-micro-scan: bench/micro-scan$(EXEEXT)
 	bench/micro-scan$(EXEEXT)
 
+# What a hit of the cache costs.
+EXTRA_PROGRAMS += bench/micro-cache
+bench_micro_cache_SOURCES = bench/micro-cache.c plugins/middleware/cache/ask.c \
+	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
+	plugins/middleware/cache/rules.c plugins/middleware/cache/store.c
+bench_micro_cache_LDADD = src/libegw.a $(core_libs)
+
+.PHONY: bench-micro-cache
+bench-micro-cache: bench/micro-cache$(EXEEXT)
+	bench/micro-cache$(EXEEXT)
+
 # The gateway beside nginx and HAProxy: see bench/proxy.py.
 EXTRA_PROGRAMS += bench/node bench/idle
 bench_node_SOURCES = bench/node.c
