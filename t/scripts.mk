@@ -13,6 +13,7 @@ script_tests += \
 	t/mw-ratelimit.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
+	t/mw-batch.t \
 	t/mw-cache.t \
 	t/mw-coalesce.t \
 	t/mw-quorum.t \

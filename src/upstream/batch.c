@@ -232,11 +232,12 @@ send_yardstick(struct egw_link *link)
   struct comparison *c = &link->batch.comparison;
   struct egw_xchg *x = first_of(&link->batch.gathering);
 
-  if (x == NULL || c->n == 0) {
-    *c = (struct comparison){ 0 };
+  if (x == NULL || c->n == 0)
+    *c = (struct comparison){ 0 }; /* there is nothing to compare with */
+  else
+    c->lone = x;
+  if (x == NULL)
     return;
-  }
-  c->lone = x;
   stop_waiting(x);
   xchg_submit(x);
 }

@@ -604,7 +604,17 @@ test_comparison(void)
   ask(5);
   core_done(3, EGW_MAYBE_SENT);
   ok(link_of(0)->batch.comparison.n == 0, "a failure compares nothing");
+  core.conf_upstreams[0].max_batch_bytes = 100;
   link_of(0)->batch.pace.rest = 0;
+  {
+    unsigned n = core.sent_count;
+
+    ask(4);
+    is_int(core.sent_count, n + 4, "where no array can be made nothing waits for one");
+  }
+  core.conf_upstreams[0].max_batch_bytes = 10000;
+  link_of(0)->batch.pace.rest = 0;
+  ask(5);
   session_gone(&core.session);
   core_turn();
   ok(link_of(0)->batch.comparison.array == NULL && link_of(0)->batch.comparison.lone == NULL,
