@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 """What stages are told about a client (headers, keys in paths, uid, proxies in front), and what a
 client is told beside its answer (status, cache, story). By a stage for tests, t/lib/tell.c."""
+import atexit
 import os
 import re
+import shutil
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
@@ -376,6 +379,72 @@ def for_local(env, c):
 def for_none(env, c):
     tap.eq(story_of(c, request("tell_cache", [])), None, "a local client")
     tap.eq(cache_of(c, request("tell_cache", ["hit"])), b"hit", "the cache is told of")
+
+
+# --- the access log ------------------------------------------------------------------------
+
+FOLDER = tempfile.mkdtemp(prefix="egw-facts-")
+ACCESS = os.path.join(FOLDER, "access.log")
+atexit.register(shutil.rmtree, FOLDER, True)
+LOGGED = {"middleware": [{"use": "log", "explain": True, "file": ACCESS}] + TELL}
+PLAIN = {"middleware": [{"use": "log"}] + TELL}
+
+
+def text_of(path):
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def written(c, method, params, **options):
+    """The line in the file."""
+    begun = len(text_of(ACCESS))
+    c.request(request(method, params), **options)
+    line = tap.eventually(lambda: re.search(r" method=%s .*\n" % method, text_of(ACCESS)[begun:]),
+                          5, "the line of the access log")
+    return line.group(0).strip()
+
+
+def logged(env, c, method, params, **options):
+    """The line in the gateway's own log."""
+    begun = len(env.gw.log())
+    c.request(request(method, params), **options)
+
+    def line():
+        found = re.search(r"access: (method=%s .*)\n" % method, env.gw.log()[begun:])
+        return found and re.sub(r"\\(.)", r"\1", found.group(1))  # the gateway's log escapes, too
+    return tap.eventually(line, 5, "the line of the access log")
+
+
+@row("T8", "identity, cache and upstream in the access log", **PLAIN)
+def log_fields(env, c):
+    line = logged(env, c, "tell_identity", ["alice b"])
+    tap.contains(line, ' identity="alice b"', "the line")
+    tap.lacks(line, " cache=", "without a cache")
+    line = logged(env, c, "tell_cache", ["bypass"], headers=STORY)
+    tap.contains(line, " cache=bypass ", "the line")
+    tap.lacks(line, "identity=", "of nobody")
+    tap.lacks(line, "explain=", "who did not ask for stories in the log")
+    tap.contains(logged(env, c, "eth_call", [1]), " upstream=n0 ", "the line")
+
+
+@row("T8", "stories in the access log", **LOGGED)
+def log_stories(_, c):
+    line = written(c, "tell_step", ['say "x\ny"'])
+    found = re.search(r' explain="(.*)"$', line)
+    tap.check(found, "the line ends in a story: %r" % line)
+    story = re.sub(r"\\(.)", r"\1", found.group(1))
+    got = steps(story.encode())
+    tap.eq(got[:2], ["received: tell_step over http", 'say "x?y"'], "its beginning")
+    tap.check(got[-1].startswith("done: "), "its end: %r" % got[-1])
+    tap.eq(c.last.header("X-Ethrpc-Gw-Explain"), None, "not for a client that did not ask")
+    line = written(c, "tell_cache", ["hit"], headers=STORY)
+    tap.contains(line, c.last.header("X-Ethrpc-Gw-Explain").decode(), "what the client was told")
+    many = "z" * 120
+    line = written(c, "tell_steps", [many] * 100)
+    tap.among(len(line), range(3200, 3500), "length")
+    tap.contains(line, "z" * 120 + "; +", "many steps")
 
 
 # --- pages ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
  *   tell_status [n, fail]  egw_http_status(n); refused if `fail` is true, else answered
  *   tell_cache [word]      egw_set_cache_status(word), null: none; answered
  *   tell_step [text]       egw_explain(text); goes on below
+ *   tell_steps [text...]   the same for each
  *   tell_hold              never answers; what is known at its end goes to the log             */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,12 +147,18 @@ tell_cache(struct egw_call *call)
 }
 
 static enum egw_verdict
-tell_step(struct egw_call *call)
+tell_steps(struct egw_call *call)
 {
+  struct egw_slice key, value;
+  size_t cursor = 0;
   char text[256];
 
-  first(call, text, sizeof text);
-  egw_explain(call, "%s", text);
+  while (egw_json_next(egw_params(call), &cursor, &key, &value)) {
+    long len = egw_json_string(value, text, sizeof text);
+
+    if (len >= 0)
+      egw_explain(call, "%.*s", (int)len, text);
+  }
   return EGW_NEXT;
 }
 
@@ -182,8 +189,8 @@ tell_request(const struct egw_at *at, struct egw_call *call)
     return tell_status(call);
   if (is(call, "tell_cache"))
     return tell_cache(call);
-  if (is(call, "tell_step"))
-    return tell_step(call);
+  if (is(call, "tell_step") || is(call, "tell_steps"))
+    return tell_steps(call);
   return is(call, "tell_hold") ? EGW_WAIT : EGW_NEXT;
 }
 

@@ -169,6 +169,20 @@ test_escapes(void)
   done(host);
 }
 
+/* What others add to a story is tested in t/client-facts.t. */
+static void
+test_no_story(void)
+{
+  struct plugtest *host = host_with("explain = true;");
+  const char *text;
+
+  ask(host, SPEC(.method = "eth_call"), REPLY(.result = "1"));
+  plugtest_advance(host, 200);
+  text = wait_lines(file, 1);
+  ok(strstr(text, "explain=") == NULL, "nothing to tell, no field");
+  done(host);
+}
+
 static void
 test_json(void)
 {
@@ -377,6 +391,7 @@ main(void)
   snprintf(moved, sizeof moved, "%s/access.log.1", dir);
   test_text();
   test_escapes();
+  test_no_story();
   test_json();
   test_only();
   test_gateway_log();

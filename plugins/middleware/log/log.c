@@ -15,7 +15,8 @@
 #include <ethrpc-gw/version.h>
 #include "log-sink.h"
 
-#define LINE_ROOM 4096u           /* no line is longer */
+#define LINE_ROOM 10240u          /* no line is longer */
+#define STORY_MOST 3072u          /* bytes of a story; twice as many when each is escaped */
 #define FLUSH_MS 200u
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
@@ -27,6 +28,7 @@ struct access_log {
   const char *file;
   int format, only;               /* enum format, enum only */
   uint64_t slow;                  /* ms */
+  bool explain;
   struct sink *sink;              /* NULL: the gateway's log */
 };
 
@@ -220,6 +222,7 @@ make_line(struct line *l, const struct egw_call *call, const struct log_call *c,
   if (c->partial)
     put(l, l->json ? ",\"streamed\":true" : " streamed=true");
   put_string(l, "upstream", c->upstream);
+  put_string(l, "cache", egw_cache_status(call));
   put_string(l, "why", c->why);
   put_string(l, "network", egw_network(call));
   put_string(l, "kind", kind_name(egw_kind(call)));
@@ -229,6 +232,23 @@ make_line(struct line *l, const struct egw_call *call, const struct log_call *c,
   put_string(l, "peer", client.peer);
   put_string(l, "listener", client.listener);
   put_number(l, "session", (int64_t)client.session);
+  put_string(l, "identity", client.identity);
+}
+
+/* A sub-call's steps are in the story of its parent. */
+static bool
+has_story(const struct access_log *self, const struct egw_call *call)
+{
+  return self->explain && egw_kind(call) != EGW_KIND_SUBCALL;
+}
+
+static void
+put_story(struct line *l, const struct egw_call *call)
+{
+  const char *story = egw_explained(call);
+
+  if (story[0] != '\0')
+    put_text(l, "explain", (struct egw_slice){ story, strlen(story) }, STORY_MOST);
 }
 
 /* --- callbacks --------------------------------------------------------------------------- */
@@ -236,8 +256,9 @@ make_line(struct line *l, const struct egw_call *call, const struct log_call *c,
 static enum egw_verdict
 log_request(const struct egw_at *at, struct egw_call *call)
 {
-  (void)at;
-  (void)call;
+  /* Which calls are written shows at their end, when it is too late for a story. */
+  if (has_story(at->self, call))
+    egw_explain_on(call);
   return EGW_NEXT;
 }
 
@@ -286,11 +307,15 @@ log_finish(const struct egw_at *at, struct egw_call *call)
   egw_count(at, METRIC_LINES, 1);
   if (self->sink == NULL) {
     make_line(&l, call, c, us);
+    if (has_story(self, call))
+      put_story(&l, call);
     egw_log(EGW_INFO, "access", "%s", l.text + 1);
     return;
   }
   put_time(&l);
   make_line(&l, call, c, us);
+  if (has_story(self, call))
+    put_story(&l, call);
   if (l.len > LINE_ROOM - 3)
     l.len = LINE_ROOM - 3;
   put(&l, l.json ? "}\n" : "\n");
@@ -389,6 +414,11 @@ static const struct egw_option options[] = {
     .offset = offsetof(struct access_log, slow),
     .fallback = "0",
     .help = "Calls that took so long are logged whatever only says; 0: none" },
+  { .name = "explain",
+    .type = EGW_OPT_BOOL,
+    .offset = offsetof(struct access_log, explain),
+    .fallback = "false",
+    .help = "Each line has the story of its call" },
   EGW_OPTION_END
 };
 
