@@ -360,4 +360,23 @@ def public_keys(env):
         signer.close()
 
 
+# --- limits by client ----------------------------------------------------------------------------
+
+
+@row("U6", "ratelimit limits clients by their keys", clients="http ws", upstreams="http",
+     fresh=True, **stage({"use": "ratelimit", "per_client": "2/h", "burst": 2, "per_key": "3/h",
+                          "key_burst": 3, "keys": [{"name": "bob", "rate": "5/h", "burst": 5}]},
+                         anonymous=["eth_call"]))
+def limits(env, client):
+    def passed(headers):
+        with asker(env, client.kind, headers) as own_client:
+            replies = own_client.batch([request("eth_call", [i], i) for i in range(10)])
+        return sum(r.error is None for r in replies)
+
+    tap.eq(passed(bearer(ALICE)), 3, "alice: as every key")
+    tap.eq(passed([("X-Api-Key", BOB)]), 5, "bob: as configured")
+    tap.eq(passed([]), 2, "anonymous clients: by address")
+    tap.eq(passed([("X-Api-Key", ALICE)]), 0, "alice by another header is alice")
+
+
 wire.main()

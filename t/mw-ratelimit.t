@@ -15,11 +15,14 @@ import rawjson
 import tap
 import wire
 from clients import Closed, Reply, Stream, request
+from gateway import Gateway
 from wire import row
 
 
-def stage(**options):
-    return {"middleware": [{"use": "methods"}, dict({"use": "ratelimit"}, **options)]}
+def stage(http_status=False, **options):
+    """Refusals with status 200, so that one client's call() does for all transports."""
+    return {"middleware": [{"use": "methods"}, dict(
+        {"use": "ratelimit", "http_status": http_status}, **options)]}
 
 
 TEN = stage(per_client="10/h", burst=10)
@@ -110,13 +113,34 @@ def singles(env, client):
     numbers(env, 10, 30)
 
 
-@row("R1", "a refusal over HTTP has status 200", upstreams="http", fresh=True, **FIVE)
-def status(env, client):
-    for i in range(8):
-        response = client.request(request("eth_call", [i]))
-        tap.eq(response.status, 200, "HTTP status")
-        tap.check(response.is_json(), "Content-Type: %r" % response.headers)
-    refusal(Reply(response.body))
+@row("R1", "the status of a refusal over HTTP, %s", upstreams="http", fresh=True,
+     each=[("429", 429), ("200", 200)])
+def status(env, _, want):
+    upstream = {"name": "n0", "url": env.node.url()}
+    options = stage(per_client="5/h", burst=5, http_status=want == 429)
+    with Gateway([upstream], **options) as gw, gw.http() as client:
+        for i in range(8):
+            response = client.request(request("eth_call", [i]))
+            tap.eq(response.status, 200 if i < 5 else want, "HTTP status")
+            tap.check(response.is_json(), "Content-Type: %r" % response.headers)
+            if i < 5:
+                right(env, Reply(response.body), b"[%d]" % i)
+            else:
+                refusal(Reply(response.body))
+        response = client.request(b"[" + request("eth_call", [1]) + b"]")
+        tap.eq(response.status, 200, "HTTP status of an array")
+        refusal(Reply(response.body[1:-1]))
+
+
+@row("R1", "costs of methods", clients="http ws ipc", upstreams="http", fresh=True,
+     **stage(per_client="30/h", burst=30, costs=[{"method": "eth_call", "cost": 10},
+                                                 {"method": "eth_chain*", "cost": 0}]))
+def costs(env, client):
+    methods = ["eth_call", "net_version", "eth_call"] + ["eth_chainId"] * 50 + ["eth_call"]
+    got = client.batch([request(m, [i], i) for i, m in enumerate(methods)])
+    tap.eq([r.error is None for r in got], [True] * 53 + [False], "which succeed")
+    got = client.batch([request("web3_clientVersion", [], i) for i in range(12)])
+    tap.eq([r.error is None for r in got], [True] * 9 + [False] * 3, "which succeed")
 
 
 @row("R1", "denied calls cost nothing", clients="http ws ipc", upstreams="http", fresh=True,

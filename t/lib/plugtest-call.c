@@ -43,6 +43,8 @@ plugtest_call_new(struct plugtest *host, const struct plugtest_spec *spec)
     call->spec_api_key = plugtest_copy(spec->api_key);
   if (spec->path_key != NULL)
     call->spec_path_key = plugtest_copy(spec->path_key);
+  if (spec->identity != NULL)
+    call->identity = call->spec_identity = plugtest_copy(spec->identity);
   call->number = ++host->next_number;
   call->started_ms = host->now_ms;
   call->deadline = host->now_ms + (spec->timeout_ms == 0 ? 30000 : spec->timeout_ms);
@@ -82,6 +84,7 @@ plugtest_call_free(struct egw_call *call)
   free(call->spec_authorization);
   free(call->spec_api_key);
   free(call->spec_path_key);
+  free(call->spec_identity);
   free((char *)(uintptr_t)call->end.story);
   free((char *)(uintptr_t)call->end.identity);
   free((char *)(uintptr_t)call->end.message);

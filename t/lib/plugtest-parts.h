@@ -63,7 +63,7 @@ struct egw_call {
   struct egw_route route;
   const struct egw_batching *batching;
   const char *identity, *cache_status;
-  char *spec_authorization, *spec_api_key, *spec_path_key;
+  char *spec_authorization, *spec_api_key, *spec_path_key, *spec_identity;
   int64_t uid;
   int http_status;
   bool explained;

@@ -131,6 +131,7 @@ struct plugtest_spec {
   const char *path_key;     /* [none] */
   int64_t uid;              /* 1 + the peer's uid [none] */
   bool explain;             /* the client wants the story [no] */
+  const char *identity;     /* who it is, as a stage above found [none] */
 };
 
 /* How a call ended. Valid as long as the host. */
@@ -150,7 +151,7 @@ struct plugtest_end {
   int http_status;          /* as the stage set it, or 0 */
   const char *cache_status; /* or NULL */
   const char *story;        /* egw_explained() */
-  const char *identity;     /* as the stage set it; "": none */
+  const char *identity;     /* as it was given, or the stage set it; "": none */
   uint64_t took_ms;
 };
 

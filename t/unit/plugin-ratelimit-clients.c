@@ -54,6 +54,75 @@ test_same_client(void)
   done(host);
 }
 
+/* --- clients with a name ------------------------------------------------------------- */
+
+static unsigned
+burst_as(struct plugtest *host, const char *identity, const char *peer, unsigned n)
+{
+  unsigned allowed = 0;
+
+  while (n-- > 0)
+    allowed += try_spec(host, &(struct plugtest_spec){ .identity = identity, .peer = peer },
+                        NULL);
+  return allowed;
+}
+
+static void
+test_names(void)
+{
+  static const struct {
+    const char *options;
+    unsigned alice, bob, nobody;  /* how many of 20 come through */
+  } cases[] = {
+    { "per_client = \"3/h\"; burst = 3;", 3, 3, 3 },
+    { "per_client = \"3/h\"; burst = 3; key_burst = 4;", 4, 4, 3 },
+    { "per_client = \"3/h\"; burst = 3; per_key = \"5/h\"; key_burst = 5;", 5, 5, 3 },
+    { "per_client = \"3/h\"; burst = 3; per_key = \"7/s\";", 7, 7, 3 },
+    { "per_client = \"none\"; per_key = \"7/s\";", 7, 7, 20 },
+    { "per_client = \"3/h\"; burst = 3; per_key = \"none\";", 20, 20, 3 },
+    { "per_client = \"3/s\"; keys = ( { name = \"bob\"; rate = \"9/s\"; } );", 3, 9, 3 },
+    { "per_client = \"3/s\"; per_key = \"4/s\"; keys = ( { name = \"zoe\"; rate = \"1/s\"; },"
+      "{ name = \"bob\"; rate = \"9/h\"; burst = 8; }, { name = \"a\"; rate = \"2/s\"; } );",
+      4, 8, 3 },
+    { "per_client = \"3/s\"; keys = ( { name = \"bob\"; rate = \"none\"; } );", 3, 20, 3 },
+    { "per_client = \"none\"; keys = ( { name = \"bob\"; rate = \"2/s\"; } );", 20, 2, 20 },
+  };
+
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    struct plugtest *host = host_with(cases[i].options);
+    unsigned bob;
+
+    is_int(burst_as(host, "alice", A, 20), cases[i].alice, "alice: %s", cases[i].options);
+    bob = burst_as(host, "bob", A, 1);
+    bob += burst_as(host, "bob", B, 19);
+    is_int(bob, cases[i].bob, "bob, from two addresses");
+    is_int(burst_as(host, NULL, A, 20), cases[i].nobody, "nobody, from that of alice");
+    is_int(burst_as(host, "alice", B, 20), cases[i].alice == 20 ? 20 : 0,
+           "alice is alice anywhere");
+    done(host);
+  }
+}
+
+/* Names and addresses are apart, whatever they look like; both are within the total. */
+static void
+test_name_or_address(void)
+{
+  struct plugtest *host = host_with("per_client = \"2/h\"; burst = 2; total = \"50/s\";");
+
+  is_int(burst_as(host, A, B, 5), 2, "a client called as an address is");
+  is_int(burst_as(host, NULL, A, 5), 2, "is not the address");
+  is_int(burst_as(host, "uid 7", B, 5), 2, "nor one called as a user is");
+  is_int(burst_as(host, NULL, "uid 7", 5), 2, "the user");
+  is_int(plugtest_metric(host, "clients"), 4, "they are four");
+  done(host);
+  host = host_with("per_client = \"none\"; per_key = \"none\"; total = \"50/s\";");
+  is_int(burst_as(host, "alice", A, 100), 25, "one with a name has half of the total at once");
+  done(host);
+  host = host_with("exempt = ( \"192.0.2.1\" ); per_key = \"1/h\";");
+  is_int(burst_as(host, "alice", A, 20), 20, "an exempt address is exempt for all");
+  done(host);
+}
+
 static void
 test_exempt(void)
 {
@@ -300,6 +369,8 @@ main(void)
   find_plugin();
   test_clients();
   test_same_client();
+  test_names();
+  test_name_or_address();
   test_exempt();
   test_greedy("per_client = \"none\"; total = \"100/s\";", 2500);
   test_greedy("per_client = \"100/s\"; total = \"100/s\";", 2500);

@@ -225,6 +225,50 @@ test_costs(void)
   }
 }
 
+static void
+test_own_costs(void)
+{
+  static const struct {
+    const char *method;
+    unsigned allowed;
+  } costs[] = {
+    { "eth_getLogs", 6 }, { "trace_block", 24 }, { "trace_call", 12 }, { "eth_chainId", 200 },
+    { "eth_call", 120 },  { "eth_getBlockByNumber", 80 }, { "debug_traceBlockByHash", 1 },
+  };
+
+  for (size_t i = 0; i < COUNT(costs); i++) {
+    struct plugtest *host =
+      host_with("per_client = \"120/s\"; cost = \"method\"; costs = ("
+                "{ method = \"eth_getLogs\"; cost = 20; }, { method = \"eth_chainId\"; cost = 0; },"
+                "{ method = \"trace_block\"; cost = 5; }, { method = \"trace_*\"; cost = 10; },"
+                "{ method = \"debug_*\"; cost = 1000; } );");
+
+    is_int(burst_method(host, costs[i].method, 200), costs[i].allowed, "own costs: %s",
+           costs[i].method);
+    done(host);
+  }
+}
+
+/* What the HTTP client sees; others have no status. */
+static void
+test_http_status(void)
+{
+  static const char *const options[] = { "per_client = \"1/h\";",
+                                         "per_client = \"1/h\"; http_status = false;" };
+
+  for (size_t i = 0; i < COUNT(options); i++) {
+    struct plugtest *host = host_with(options[i]);
+    const struct plugtest_end *e = plugtest_ask(host, &(struct plugtest_spec){ .explain = true });
+
+    ok(!e->is_error && e->http_status == 0, "a call that passes has no status of its own");
+    e = plugtest_ask(host, &(struct plugtest_spec){ .explain = true });
+    is_int(e->http_status, i == 0 ? 429 : 0, "one that is refused, with \"%s\"", options[i]);
+    ok(strstr(e->story, "ratelimit: refused, 3600000 ms too early") != NULL, "its story: %s",
+       e->story);
+    done(host);
+  }
+}
+
 /* A stage above sends the call down again, as it may after the node failed. */
 static void
 test_again(void)
@@ -310,6 +354,21 @@ test_bad_options(void)
     { "exempt = ( \"\" );", "exempt: \"\" is neither" },
     { "exempt = ( \"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa\" );", "is neither" },
     { "exempt = \"local\";", "exempt: " },
+    { "per_key = \"5\";", "per_key: \"5\"" },
+    { "per_key = \"none\"; key_burst = 5;", "key_burst: is for per_key" },
+    { "key_burst = -1;", "key_burst: " },
+    { "keys = ( { rate = \"5/s\"; } );", "name" },
+    { "keys = ( { name = \"a\"; } );", "rate" },
+    { "keys = ( { name = \"a\"; rate = \"fast\"; } );", "rate: \"fast\"" },
+    { "keys = ( { name = \"a\"; rate = \"1/s\"; }, { name = \"b\"; rate = \"1/s\"; },"
+      "{ name = \"a\"; rate = \"2/s\"; } );", "keys: \"a\" is there twice" },
+    { "per_client = \"none\"; keys = ( { name = \"a\"; rate = \"none\"; } );",
+      "nothing would be limited" },
+    { "costs = ( { method = \"eth_call\"; } );", "cost" },
+    { "costs = ( { method = \"eth_*l\"; cost = 1; } );", "method: \"eth_*l\"" },
+    { "costs = ( { method = \"\"; cost = 1; } );", "method: \"\"" },
+    { "costs = ( { method = \"x_y\"; cost = 1001; } );", "cost: " },
+    { "costs = ( { method = \"x_y\"; cost = -1; } );", "cost: " },
     { "max_clients = 0;", "max_clients: " },
     { "max_clients = 4194305;", "max_clients: " },
     { "per_clients = \"5/s\";", "did you mean \"per_client\"?" },
@@ -361,6 +420,8 @@ main(void)
   test_waits();
   test_large_numbers();
   test_costs();
+  test_own_costs();
+  test_http_status();
   test_kinds();
   test_again();
   test_bad_options();

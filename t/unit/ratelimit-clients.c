@@ -11,6 +11,7 @@
 
 struct job {
   struct clients *clients;
+  const struct rate *each;
   unsigned number, keys;
   uint64_t now, step;            /* ms, and how far it goes each round */
   unsigned allowed;
@@ -29,7 +30,7 @@ work(void *arg)
 
     seed = seed * 1103515245u + 12345u;
     who.value = (seed >> 8) % job->keys;
-    taken = clients_take(job->clients, who, RATE_CALL, job->now);
+    taken = clients_take(job->clients, who, job->each, RATE_CALL, job->now);
     job->now += job->step;
     job->allowed += taken.wait_ms == 0;
     job->added += taken.added;
@@ -38,15 +39,21 @@ work(void *arg)
   return NULL;
 }
 
+struct limits {
+  struct rate each;
+  struct clients_limits table;
+};
+
 static struct job
-run(const struct clients_limits *limits, unsigned keys, uint64_t step)
+run(const struct limits *limits, unsigned keys, uint64_t step)
 {
-  struct clients *clients = clients_new(limits);
+  struct clients *clients = clients_new(&limits->table);
   struct job jobs[THREADS], sum = { 0 };
   pthread_t threads[THREADS];
 
   for (unsigned i = 0; i < THREADS; i++) {
-    jobs[i] = (struct job){ .clients = clients, .number = i, .keys = keys,
+    jobs[i] = (struct job){ .clients = clients, .each = &limits->each, .number = i,
+                            .keys = keys,
                             .now = 1000 + (step > 0 ? i : 0), .step = step };
     if (clients == NULL || pthread_create(&threads[i], NULL, work, &jobs[i]) != 0) {
       printf("Bail out! no memory or thread\n");
@@ -63,16 +70,16 @@ run(const struct clients_limits *limits, unsigned keys, uint64_t step)
   return sum;
 }
 
-static struct clients_limits
+static struct limits
 limits_of(const char *each, uint64_t burst, const char *total, uint64_t most)
 {
-  struct clients_limits limits = { .most = most };
+  struct limits limits = { .table = { .most = most } };
 
   if (each != NULL && (rate_parse(each, &limits.each) < 0))
     ok(false, "%s is a rate", each);
   if (each != NULL)
     rate_set_burst(&limits.each, burst);
-  if (total != NULL && rate_parse(total, &limits.total) < 0)
+  if (total != NULL && rate_parse(total, &limits.table.total) < 0)
     ok(false, "%s is a rate", total);
   return limits;
 }
@@ -80,7 +87,7 @@ limits_of(const char *each, uint64_t burst, const char *total, uint64_t most)
 int
 main(void)
 {
-  struct clients_limits limits = limits_of("1/h", 7, NULL, 65536);
+  struct limits limits = limits_of("1/h", 7, NULL, 65536);
   struct job sum = run(&limits, 100, 0);
 
   is_int(sum.allowed, 700, "100 clients on 4 threads: 7 calls for each");
@@ -88,7 +95,7 @@ main(void)
   is_int(sum.evicted, 0, "none is evicted");
 
   limits = limits_of("1/h", 7, "1000/h", 65536);
-  rate_set_burst(&limits.total, 300);
+  rate_set_burst(&limits.table.total, 300);
   sum = run(&limits, 100, 0);
   ok(sum.allowed >= 150 && sum.allowed <= 300, "together no more than the total: %u",
      sum.allowed);

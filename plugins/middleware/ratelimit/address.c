@@ -94,20 +94,34 @@ address_in_net(const struct address *address, const struct address_net *net)
   return rest == 0 || (address->bytes[whole] ^ net->base.bytes[whole]) >> (8 - rest) == 0;
 }
 
+/* FNV-1a: such texts ("uid 1000", a name in the configuration) are not the client's choice. */
+static uint64_t
+hash_of(const char *text)
+{
+  uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+  for (; *text != '\0'; text++)
+    h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  return h;
+}
+
 struct client_key
 address_key(const struct address *address, const char *text)
 {
   struct client_key key = { .kind = (uint32_t)address->family };
   size_t len = address->family == ADDRESS_V4 ? 4 : 8;
 
-  if (address->family != ADDRESS_NONE) {
-    for (size_t i = 0; i < len; i++)
-      key.value = key.value << 8 | address->bytes[i];
+  if (address->family == ADDRESS_NONE) {
+    key.value = hash_of(text);
     return key;
   }
-  /* FNV-1a: such texts ("uid 1000") are not the client's choice */
-  key.value = UINT64_C(0xcbf29ce484222325);
-  for (; *text != '\0'; text++)
-    key.value = (key.value ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  for (size_t i = 0; i < len; i++)
+    key.value = key.value << 8 | address->bytes[i];
   return key;
+}
+
+struct client_key
+address_key_of_name(const char *name)
+{
+  return (struct client_key){ .value = hash_of(name), .kind = ADDRESS_NAME };
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum address_family { ADDRESS_NONE, ADDRESS_V4, ADDRESS_V6 };
+enum address_family { ADDRESS_NONE, ADDRESS_V4, ADDRESS_V6, ADDRESS_NAME };
 
 struct address {
   enum address_family family;
@@ -35,5 +35,8 @@ struct client_key {
   uint32_t kind;                 /* enum address_family */
 };
 struct client_key address_key(const struct address *address, const char *text);
+
+/* The same for a client that has a name. */
+struct client_key address_key_of_name(const char *name);
 
 #endif

@@ -243,9 +243,9 @@ add(struct shard *shard, uint32_t *chain, struct client_key key, uint64_t now)
 
 /* Takes from both buckets or from none. */
 static uint64_t
-charge(struct clients *clients, struct client *client, unsigned cost, uint64_t now)
+charge(struct clients *clients, struct client *client, const struct rate *each, unsigned cost,
+       uint64_t now)
 {
-  const struct rate *each = &clients->limits.each;
   uint64_t wait = 0, price = each->price * cost, idle_at;
 
   if (each->gain > 0) {
@@ -262,13 +262,16 @@ charge(struct clients *clients, struct client *client, unsigned cost, uint64_t n
 }
 
 struct clients_taken
-clients_take(struct clients *clients, struct client_key who, unsigned cost, uint64_t now)
+clients_take(struct clients *clients, struct client_key who, const struct rate *each,
+             unsigned cost, uint64_t now)
 {
   struct clients_taken taken = { 0 };
   uint64_t h = hash(clients, who);
   struct shard *shard = &clients->shards[h >> 32 & (clients->shard_count - 1)];
   uint32_t *chain = chain_of(clients, shard, h), slot;
 
+  if (each->gain == 0 && !clients->total_there)
+    return taken;
   (void)pthread_mutex_lock(&shard->lock);
   slot = find(shard, *chain, who);
   if (slot == NONE) {
@@ -276,7 +279,7 @@ clients_take(struct clients *clients, struct client_key who, unsigned cost, uint
     slot = add(shard, chain, who, now);
     taken.added++;
   }
-  taken.wait_ms = charge(clients, &shard->slots[slot], cost, now);
+  taken.wait_ms = charge(clients, &shard->slots[slot], each, cost, now);
   heap_up(shard, shard->slots[slot].place);
   heap_down(shard, shard->slots[slot].place);
   (void)pthread_mutex_unlock(&shard->lock);

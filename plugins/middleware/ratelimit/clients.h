@@ -17,7 +17,6 @@
 struct clients;
 
 struct clients_limits {
-  struct rate each;              /* of one client; gain 0: none */
   struct rate total;             /* of all together; gain 0: none */
   uint64_t most;                 /* clients in the table */
 };
@@ -33,8 +32,9 @@ struct clients_taken {
   int64_t evicted;               /* that left though their bucket was not full */
 };
 
-/* A call of `cost` by `who` at `now` (ms). Any thread. */
+/* A call of `cost` (not 0) by `who`, whose rate is `each` (always the same one; gain 0: it has no
+ * limit of its own), at `now` (ms). Any thread. */
 struct clients_taken clients_take(struct clients *clients, struct client_key who,
-                                  unsigned cost, uint64_t now);
+                                  const struct rate *each, unsigned cost, uint64_t now);
 
 #endif

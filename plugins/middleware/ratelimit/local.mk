@@ -5,9 +5,13 @@ plugins_middleware_ratelimit_ratelimit_so_SOURCES = \
 	plugins/middleware/ratelimit/address.h \
 	plugins/middleware/ratelimit/clients.c \
 	plugins/middleware/ratelimit/clients.h \
+	plugins/middleware/ratelimit/config.c \
 	plugins/middleware/ratelimit/rate.c \
 	plugins/middleware/ratelimit/rate.h \
 	plugins/middleware/ratelimit/ratelimit.c \
+	plugins/middleware/ratelimit/ratelimit.h \
+	plugins/middleware/ratelimit/rules.c \
+	plugins/middleware/ratelimit/rules.h \
 	plugins/middleware/ratelimit/total.c \
 	plugins/middleware/ratelimit/total.h \
 	$(NULL)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define RATE_CALL 10u            /* cost of an ordinary call */
-#define RATE_COST_MAX 255u       /* no call costs more */
+#define RATE_COST_MAX 10000u     /* no call costs more */
 #define RATE_MAX UINT64_C(1000000000) /* calls in a period, and in a burst */
 
 /* All below 2^56, whatever was configured. */
