@@ -356,6 +356,20 @@ def bounded(env, c):
         tap.eq(c.last.status, 200, "beside a large head")
 
 
+@row("T6", "no configured secret is in a story", middleware=TELL, url_form="%s://%s/SECRETkey34")
+def no_url(env, c):
+    for text in ["node said http://h/SECRETkey34 here", "at h/%53ECRETkey34"] + \
+            ["at " + "x" * n + "/SECRETkey34" for n in range(215, 241)]:
+        got = story_of(c, request("tell_step", [text])).decode()
+        tap.lacks(got, "ECRET", "the story")
+        tap.contains(got, text[:2], "the story")
+    env.node.close()
+    got = story_of(c, request("eth_call", [1])).decode()
+    tap.contains(got, "n0 failed: ", "the story")
+    tap.lacks(got, "SECRET", "the story")
+    tap.lacks(got, str(env.node.port), "the story")
+
+
 ALL = {"middleware": TELL, "tcp": {"explain": "all", "trusted_proxies": ["127.0.0.1"]}}
 SOME = {"middleware": TELL, "tcp": {"explain": "local", "trusted_proxies": ["127.0.0.1"]}}
 NONE = {"middleware": TELL, "tcp": {"explain": "none"}}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "chain/parts.h"
+#include "obs/secret.h"
 #include "rpc/request.h"
 
 #define STORY_MAX 4096u   /* bytes; what comes later is left out */
@@ -73,7 +74,7 @@ void
 egw_explain(struct egw_call *call, const char *fmt, ...)
 {
   struct egw_call *top = root(call);
-  char step[STEP_MAX];
+  char step[2 * STEP_MAX];
   char *at;
   va_list args;
   int n, m;
@@ -87,7 +88,9 @@ egw_explain(struct egw_call *call, const char *fmt, ...)
   va_end(args);
   if (m < 0)
     return;
-  n = (int)strnlen(step, sizeof(step));
+  /* What nodes and transports say may hold a URL. Cut behind it: half a secret is not found. */
+  n = (int)secret_scrub(step, strnlen(step, sizeof(step) - 1));
+  n = n < (int)STEP_MAX ? n : (int)STEP_MAX - 1;
   at = story_room(top, (size_t)n);
   if (at == NULL)
     return;
