@@ -11,6 +11,8 @@ script_tests += \
 	t/lifecycle.t \
 	t/mw-auth.t \
 	t/mw-ratelimit.t \
+	t/mw-logsplit.t \
+	t/mw-prefetch.t \
 	t/plugins-example.t \
 	t/replay-recorded.t \
 	t/mw-batch.t \

@@ -28,7 +28,8 @@ block(uint64_t number, int fork)
 static void
 head_at(struct plugtest *host, uint64_t tip, int fork)
 {
-  struct egw_head head = { .known = true, .live = true, .tip = block(tip, fork),
+  struct egw_head head = { .known = true, .live = true, .settled = true,
+                           .tip = block(tip, fork),
                            .has_finalized = true, .finalized = block(tip - 64, 0),
                            .has_safe = true, .safe = block(tip - 32, 0) };
   struct egw_block blocks[100];
@@ -163,12 +164,19 @@ test_unknown_head(void)
   struct plugtest_reply below[] = { { .result = "[1]" } };
   struct plugtest *host = host_with("max_range = 100;", below, 1);
   struct egw_head none = { .known = false };
+  struct egw_head old = { .known = true, .live = true, .tip = { .number = 150 } };
 
   plugtest_head(host, &none, NULL, 0);
   (void)ask(host, WHOLE("0x0", "latest"));
   is_int(plugtest_reached(host), 1, "without a head a tag can't be told: untouched");
   (void)ask(host, WHOLE("0x0", "0xc7"));
   is_int(plugtest_reached(host), 3, "numbers can");
+  plugtest_head(host, &old, NULL, 0);
+  (void)ask(host, WHOLE("0x0", "latest"));
+  is_str(plugtest_reached_params(host, 4), WHOLE("0x64", "latest"),
+         "while there may be a newer block the last part is open");
+  (void)ask(host, WHOLE("0x0", "0x96"));
+  is_str(plugtest_reached_params(host, 6), WHOLE("0x64", "0x96"), "a number is not");
   finish(host);
 }
 

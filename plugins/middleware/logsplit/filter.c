@@ -61,6 +61,13 @@ resolve(struct egw_slice value, const struct egw_head *head, uint64_t *number)
   return true;
 }
 
+/* The latest block, of which the head may not know yet. */
+static bool
+is_open(struct egw_slice to, const struct egw_head *head)
+{
+  return (is_absent(to) || egw_json_equals(to, "latest")) && !head->settled;
+}
+
 static size_t
 count_elements(struct egw_slice array)
 {
@@ -93,6 +100,7 @@ filter_read(struct filter *filter, struct egw_slice params, const struct egw_hea
       !is_absent(found[HASH]) || found[AFTER].ptr != NULL || found[COUNT].ptr != NULL ||
       !resolve(found[FROM], head, &filter->from) || !resolve(found[TO], head, &filter->to))
     return false;
+  filter->open = is_open(found[TO], head);
   /* Blocks that are not there have no logs. */
   if (head->known && filter->to > head->tip.number)
     filter->to = head->tip.number;
@@ -168,8 +176,9 @@ filter_print(const struct filter *filter, const struct filter_part *part, struct
   struct egw_slice key, value;
   size_t cursor = 0;
 
-  if (egw_buf_printf(out, "[{\"fromBlock\":\"0x%" PRIx64 "\",\"toBlock\":\"0x%" PRIx64 "\"",
-                     part->from, part->to) < 0)
+  if (egw_buf_printf(out, "[{\"fromBlock\":\"0x%" PRIx64 "\",\"toBlock\":", part->from) < 0 ||
+      (filter->open && part->to == filter->to ? append(out, EGW_LIT("\"latest\""))
+                                              : egw_buf_printf(out, "\"0x%" PRIx64 "\"", part->to)) < 0)
     return -1;
   while (egw_json_next(filter->object, &cursor, &key, &value))
     if (print_member(filter, part, key, value, out) < 0)

@@ -14,6 +14,7 @@ struct filter {
   struct egw_slice first_topic; /* its first element, an array of two or more, or missing */
   size_t addresses, alternatives; /* elements of `address` and `first_topic` */
   uint64_t from, to;
+  bool open;                    /* it ends at the latest block, which may be above `to` by now */
 };
 
 /* A part of a filter. Counts of 0 mean all. */

@@ -124,6 +124,15 @@ logsplit_finish(const struct egw_at *at, struct egw_call *call)
   split_end(at->state);
 }
 
+/* Nothing is to be done; but with this callback the head is followed from the start on, and known when
+ * the first call comes. */
+static void
+logsplit_head(const struct egw_at *at, const struct egw_head *head)
+{
+  (void)at;
+  (void)head;
+}
+
 static const struct egw_middleware logsplit = {
   .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE),
               .name = "logsplit", .version = "1.0",
@@ -138,6 +147,7 @@ static const struct egw_middleware logsplit = {
   .reply = logsplit_reply,
   .cancel = logsplit_cancel,
   .finish = logsplit_finish,
+  .head = logsplit_head,
   .wants = logsplit_wants,
 };
 EGW_REGISTER(logsplit)

@@ -40,15 +40,18 @@ learned_note(struct learned *learned, const struct egw_at *at,
              const struct egw_reply *reply, uint64_t blocks)
 {
   uint64_t now = egw_now_ms(at->worker);
-  uint64_t limit = why->blocks != 0 ? why->blocks : blocks / 2;
+  uint64_t limit = why->blocks != 0 ? why->blocks : blocks - blocks / 2;
   unsigned i = reply->upstream_index;
+  uint64_t known;
 
-  if (why->kind != COMPLAINT_RANGE || reply->upstream == NULL || i >= LEARNED_UPSTREAMS ||
-      limit == 0)
+  if (why->kind != COMPLAINT_RANGE || reply->upstream == NULL || i >= LEARNED_UPSTREAMS)
     return;
-  if (learned->upstreams[i].blocks != limit || learned->upstreams[i].until_ms <= now) {
+  known = learned->upstreams[i].until_ms > now ? learned->upstreams[i].blocks : 0;
+  if (known != 0 && why->blocks == 0 && known <= limit)
+    return; /* this is but a guess, and an older one */
+  if (known != limit) {
     egw_count(at, METRIC_LEARNED, 1);
-    egw_log(EGW_INFO, "logsplit", "%s takes %" PRIu64 " blocks at once", reply->upstream, limit);
+    egw_log(EGW_DEBUG, "logsplit", "%s takes %" PRIu64 " blocks at once", reply->upstream, limit);
   }
   learned->upstreams[i].blocks = limit;
   learned->upstreams[i].until_ms = now + limits->remember_ms;
@@ -247,19 +250,48 @@ verbatim(struct split *s, const struct egw_reply *reply)
 }
 
 static enum egw_verdict
+after_cut(struct split *s, enum cut cut, const struct egw_reply *reply)
+{
+  switch (cut) {
+  case CUT_DONE: egw_count(&s->at, METRIC_CUT, 1); return run(s);
+  case CUT_NOT: return verbatim(s, reply);
+  case CUT_TOO_MANY: return refuse_too_many(s);
+  case CUT_NO_MEMORY: break;
+  }
+  return no_memory(s);
+}
+
+/* What was said of one part holds for those that are to come. */
+static enum cut
+cut_others(struct split *s, const struct complaint *why, uint64_t blocks)
+{
+  struct complaint same = { COMPLAINT_RANGE, blocks };
+  struct part *part, *next;
+  enum cut cut = CUT_DONE;
+
+  if (why->kind != COMPLAINT_RANGE || blocks == 0)
+    return CUT_DONE;
+  for (part = s->parts.first; part != NULL && cut == CUT_DONE; part = next) {
+    next = part->next;
+    if (part->state == PART_WAITING && part->what.to - part->what.from >= blocks)
+      cut = parts_cut(&s->parts, part, s->call, &s->filter, &same);
+  }
+  return cut;
+}
+
+static enum egw_verdict
 take_failure(struct split *s, struct part *part, const struct egw_reply *reply)
 {
   struct complaint why = complaint_read(reply, part->what.from, part->what.to);
+  uint64_t blocks = part->what.to - part->what.from + 1;
+  enum cut cut;
 
   if (why.kind != COMPLAINT_NONE) {
-    learned_note(s->learned, &s->at, s->limits, &why, reply,
-                 part->what.to - part->what.from + 1);
-    switch (parts_cut(&s->parts, part, s->call, &s->filter, &why)) {
-    case CUT_DONE: egw_count(&s->at, METRIC_CUT, 1); return run(s);
-    case CUT_NOT: return verbatim(s, reply);
-    case CUT_TOO_MANY: return refuse_too_many(s);
-    case CUT_NO_MEMORY: return no_memory(s);
-    }
+    learned_note(s->learned, &s->at, s->limits, &why, reply, blocks);
+    cut = parts_cut(&s->parts, part, s->call, &s->filter, &why);
+    if (cut == CUT_DONE)
+      cut = cut_others(s, &why, why.blocks != 0 ? why.blocks : blocks - blocks / 2);
+    return after_cut(s, cut, reply);
   }
   if (reply->outcome != EGW_OK && part->tries++ < s->limits->retries) {
     egw_count(&s->at, METRIC_RETRIED, 1);
