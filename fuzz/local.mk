@@ -41,6 +41,11 @@ fuzz_fuzz_ipc_SOURCES = fuzz/fuzz-ipc.c src/listen/ipc-frame.c src/base/buf.c sr
 fuzz_fuzz_ipc_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_ipc_LDFLAGS = $(fuzz_ldflags)
 
+fuzz_programs += fuzz/fuzz-array
+fuzz_fuzz_array_SOURCES = fuzz/fuzz-array.c $(fuzz_rpc_sources)
+fuzz_fuzz_array_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_array_LDFLAGS = $(fuzz_ldflags)
+
 fuzz_programs += fuzz/fuzz-gate
 fuzz_fuzz_gate_SOURCES = fuzz/fuzz-gate.c src/listen/gate.c src/listen/gate-policy.c \
 	src/listen/gate-names.c
