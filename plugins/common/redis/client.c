@@ -50,6 +50,7 @@ struct redis_client {
   uint64_t delay_ms, random;
   const char *why;
   const char *refused;          /* GREETING: why it does not let us in, or NULL */
+  bool ready;                   /* options.ready is to be told */
   bool told;                    /* the log has that it is not usable */
 };
 
@@ -267,6 +268,7 @@ on_pong(void *arg, const struct redis_answer *answer)
     egw_log(egw_worker_index(c->worker) == 0 ? EGW_INFO : EGW_DEBUG, c->options.area,
             "%s: usable", c->options.what);
   c->told = false;
+  c->ready = true;
 }
 
 /* AUTH or SELECT. A refused password is not tried again soon. */
@@ -355,6 +357,10 @@ redis_client_replied(struct redis_client *c, const struct redis_answer *answer)
   arm_expiry(c);
   if (c->state == STATE_GREETING)
     greet(c);
+  if (c->ready && c->options.ready != NULL) {
+    c->ready = false;
+    c->options.ready(c->options.ready_arg);
+  }
 }
 
 static void

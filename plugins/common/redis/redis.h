@@ -47,6 +47,8 @@ struct redis_options {
   size_t max_reply;             /* bytes of a reply; a longer one ends the connection */
   unsigned max_in_flight;       /* commands not yet answered */
   size_t max_unsent;            /* bytes waiting to be written */
+  void (*ready)(void *arg);     /* it became usable; or NULL */
+  void *ready_arg;
 };
 
 enum redis_kind {

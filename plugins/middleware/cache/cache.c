@@ -6,6 +6,7 @@
  *   key.c     the canonical bytes of the question; params written anew
  *   rules.c   facts about methods
  *   store.c   the bytes
+ *   tiers.c   disk and Redis, for what can't change any more
  *
  * A question about a block that is not final is kept under the block's hash, so nothing has to be taken
  * back when the chain turns: nobody asks for the other block any more. Only transactions and ranges of
@@ -22,11 +23,13 @@
 #include <ethrpc-gw/middleware.h>
 #include "key.h"
 #include "store.h"
+#include "tiers.h"
 
 enum metric {
   METRIC_HITS, METRIC_MISSES, METRIC_BYPASSES, METRIC_STORED, METRIC_EVICTED,
   METRIC_EVICTED_SECONDS, METRIC_REORGED, METRIC_FLUSHES, METRIC_HIT_BYTES, METRIC_BYTES,
-  METRIC_ENTRIES, METRIC_REWRITTEN, METRIC_RESENT, METRIC_REFUSED
+  METRIC_ENTRIES, METRIC_REWRITTEN, METRIC_RESENT, METRIC_REFUSED,
+  METRIC_TIERS                    /* the first of TIERS_METRICS */
 };
 
 enum { TAGS_AUTO, TAGS_ALWAYS, TAGS_NEVER };
@@ -34,12 +37,14 @@ enum { TAGS_AUTO, TAGS_ALWAYS, TAGS_NEVER };
 struct cache {
   uint64_t memory, max_value;
   int tags;
+  struct tiers_options below;
   struct shared *shared;
 };
 
 /* What all workers share; the instance itself is const once they run. */
 struct shared {
   struct store *store;
+  struct tiers *tiers;            /* or NULL */
   atomic_uint flushes;            /* an answer asked for before the last one is not kept */
   pthread_mutex_t lock;           /* of the rest */
   uint64_t version;               /* of the newest head that was taken note of */
@@ -64,6 +69,7 @@ struct mine {
   struct method methods[METHODS];
   struct egw_buf *tip;            /* the answer to eth_blockNumber, while that is tip_number */
   uint64_t tip_number;
+  struct tiers_desk *tiers;       /* or NULL */
 };
 
 enum phase {
@@ -80,6 +86,7 @@ struct state {
   int64_t code;                   /* RESENT: of the error before, or 0 */
   struct egw_slice key, params;   /* the client's params */
   struct plan plan;
+  struct tiers_wait wait;
 };
 
 static const char *const tags_choices[] = { "auto", "always", "never", NULL };
@@ -94,6 +101,7 @@ static const struct egw_option options[] = {
   { .name = "tags", .type = EGW_OPT_ENUM, .offset = offsetof(struct cache, tags),
     .fallback = "auto", .choices = tags_choices,
     .help = "when latest, safe, finalized and left out blocks are resolved to the block they mean" },
+  TIERS_OPTIONS(cache, below),
   EGW_OPTION_END
 };
 
@@ -125,6 +133,7 @@ static const struct egw_metric metrics[] = {
                       .help = "calls sent once more as the client wrote them" },
   [METRIC_REFUSED] = { .name = "refused", .kind = EGW_METRIC_COUNTER,
                        .help = "times a method's block by hash was found to be refused" },
+  TIERS_METRICS(METRIC_TIERS),
   EGW_METRIC_TABLE_END
 };
 
@@ -158,7 +167,7 @@ cache_configure(void *self, struct egw_conf *section)
   if (c->shared == NULL || c->shared->store == NULL)
     return egw_conf_error(section, NULL, "out of memory");
   pthread_mutex_init(&c->shared->lock, NULL); /* can't fail without attributes */
-  return 0;
+  return tiers_configure(section, &c->below, c->max_value, METRIC_TIERS, &c->shared->tiers);
 }
 
 static void
@@ -170,16 +179,29 @@ cache_unconfigure(void *self)
     return;
   if (c->shared->store != NULL)
     pthread_mutex_destroy(&c->shared->lock);
+  tiers_free(c->shared->tiers);
   store_free(c->shared->store);
   free(c->shared);
+}
+
+static int
+cache_worker_start(const void *self, void *mine, struct egw_worker *worker)
+{
+  const struct cache *c = self;
+
+  ((struct mine *)mine)->tiers = tiers_start(c->shared->tiers, worker);
+  return 0;
 }
 
 static void
 cache_worker_stop(const void *self, void *mine, struct egw_worker *worker)
 {
+  struct mine *m = mine;
+
   (void)self;
   (void)worker;
-  egw_buf_unref(((struct mine *)mine)->tip);
+  tiers_stop(m->tiers);
+  egw_buf_unref(m->tip);
 }
 
 static bool
@@ -215,8 +237,8 @@ cache_flush(const struct egw_at *at, bool same)
   struct shared *shared = shared_of(at);
   struct store_change change = { 0 };
 
-  (void)same;
   atomic_fetch_add(&shared->flushes, 1);
+  tiers_flush(((struct mine *)at->mine)->tiers, at, same);
   store_clear(shared->store, &change);
   count_change(at, &change);
   egw_count(at, METRIC_FLUSHES, 1);
@@ -285,13 +307,21 @@ cache_head(const struct egw_at *at, const struct egw_head *head)
 
 /* --- hits ------------------------------------------------------------------------------------------------ */
 
+/* Whether the key names its chain: others are for this process only. */
+static bool
+is_of_chain(struct egw_slice key)
+{
+  static const struct key_identity unknown;
+
+  return memcmp(key.ptr, unknown.bytes, KEY_IDENTITY) != 0;
+}
+
 /* Answers that are true for ever went into the memory. */
 static void
 cache_lasting(const struct egw_at *at, struct egw_slice key, struct egw_buf *value)
 {
-  (void)at;
-  (void)key;
-  (void)value;
+  if (is_of_chain(key))
+    tiers_keep(((struct mine *)at->mine)->tiers, at, key, value);
 }
 
 static void
@@ -451,6 +481,40 @@ look_up_by_hash(const struct egw_at *at, struct egw_call *call, const struct rul
   return value;
 }
 
+/* What the tiers below said to a call that waited for them. */
+static void
+on_tiers(const struct egw_at *at, struct egw_call *call, struct egw_buf *value)
+{
+  const struct state *state = at->state;
+
+  if (value == NULL) {
+    egw_resume(call, cache_miss(at, call));
+    return;
+  }
+  put(at, state->key, value, NULL);
+  egw_resume(call, hit(at, call, value));
+}
+
+/* Not in memory: what can't change may be in the tiers below. Whether that is so of a transaction, only
+ * its answer can tell. */
+static enum egw_verdict
+look_below(const struct egw_at *at, struct egw_call *call)
+{
+  struct state *state = at->state;
+
+  if ((state->plan.lasting || state->plan.form == PLAN_ALL) && is_of_chain(state->key) &&
+      tiers_look(((struct mine *)at->mine)->tiers, at, call, state->key, &state->wait, on_tiers))
+    return EGW_WAIT;
+  return cache_miss(at, call);
+}
+
+static void
+cache_cancel(const struct egw_at *at, struct egw_call *call)
+{
+  (void)call;
+  tiers_cancel(&((struct state *)at->state)->wait);
+}
+
 static enum egw_verdict
 look(const struct egw_at *at, struct egw_call *call, const struct method *m)
 {
@@ -472,7 +536,7 @@ look(const struct egw_at *at, struct egw_call *call, const struct method *m)
   value = look_up(at, state->key);
   if (value == NULL)
     value = look_up_by_hash(at, call, &m->rules, &ask);
-  return value != NULL ? hit(at, call, value) : cache_miss(at, call);
+  return value != NULL ? hit(at, call, value) : look_below(at, call);
 }
 
 static enum egw_verdict
@@ -653,12 +717,13 @@ static const struct egw_middleware cache = {
               .options = options, .metrics = metrics,
               .instance_size = sizeof(struct cache), .worker_size = sizeof(struct mine),
               .configure = cache_configure, .unconfigure = cache_unconfigure,
-              .worker_stop = cache_worker_stop },
+              .worker_start = cache_worker_start, .worker_stop = cache_worker_stop },
   .call_size = sizeof(struct state),
   .kinds = EGW_KIND_CALL | EGW_KIND_NOTIFICATION | EGW_KIND_SUBCALL,
   .need = EGW_NEED_WHOLE,
   .request = cache_request,
   .reply = cache_reply,
+  .cancel = cache_cancel,
   .finish = cache_finish,
   .wants = cache_wants,
   .head = cache_head,
