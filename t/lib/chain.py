@@ -221,7 +221,10 @@ class Chain:
         return self.block(self.find(params[0]), len(params) > 1 and params[1])
 
     def do_eth_getBlockReceipts(self, params):
-        block = self.block(self.find(params[0]))
+        name = params[0]
+        if isinstance(name, dict):
+            name = name.get("blockHash") or name["blockNumber"]
+        block = self.block(self.find(name))
         return block and [self.receipt(block, i) for i in range(len(block["transactions"]))]
 
     @staticmethod
