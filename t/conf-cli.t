@@ -143,6 +143,12 @@ def warnings():
     tap.eq(check(text, mode=0o640).ends(0).err, "", "a secret that others can't read")
     got = check(UP + 'middleware = ( { use = "log"; } );\n').ends(0)
     tap.contains(got.err, ':2: warning: middleware: has no stage "methods"', "no gate keeper")
+    rules = UP + 'listen = ( { name = "a"; } );\nmiddleware = ( { use = "methods";\n' \
+        'listeners = ( { listener = "%s"; } ); } );\n'
+    got = check(rules % "b").ends(0)
+    tap.contains(got.err, 'listener: there is no listener "b"', "rules for nobody")
+    tap.contains(got.err, ":4: warning: ", "their line")
+    tap.eq(check(rules % "a").ends(0).err, "", "rules for a listener")
 
 
 # --- --dump-config -------------------------------------------------------------------------

@@ -177,6 +177,10 @@ struct egw_conf *egw_conf_element(struct egw_conf *section, const char *key, siz
  * Strings live as long as the instance. 0, or -1 when an error was reported. */
 int egw_conf_read(struct egw_conf *section, const struct egw_option *options, void *target);
 
+/* Whether a listener of that name is configured (egw_client.listener): rules for one that is not
+ * there are a mistake worth a warning. Main thread, in configure(). */
+bool egw_conf_has_listener(const struct egw_conf *section, const char *name);
+
 /* --- log -------------------------------------------------------------------------- */
 
 enum egw_level { EGW_ERROR, EGW_WARN, EGW_INFO, EGW_DEBUG, EGW_TRACE };

@@ -143,6 +143,7 @@ conf_read_all(struct conf *conf)
 
   if (root == NULL)
     return;
+  conf->file->conf = conf;
   (void)conf_read(root, conf_top_options, conf, false);
   log = egw_conf_section(root, "log");
   if (log == NULL)

@@ -28,6 +28,7 @@ struct conf_file {
   bool secret_warned;
   struct conf_block *blocks;  /* memory that ends with the configuration */
   struct egw_conf *sections;  /* all that were asked for */
+  const struct conf *conf;    /* what became of it; NULL before that is read */
 };
 
 /* A group of the file and what is known about it. Which of its members have been read is

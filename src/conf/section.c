@@ -158,6 +158,17 @@ egw_conf_warn(struct egw_conf *section, const char *key, const char *fmt, ...)
 
 /* --- sub-sections ------------------------------------------------------------------------ */
 
+bool
+egw_conf_has_listener(const struct egw_conf *section, const char *name)
+{
+  const struct conf *conf = section->file->conf;
+
+  for (size_t i = 0; conf != NULL && i < conf->listener_count; i++)
+    if (strcmp(conf->listeners[i].name, name) == 0)
+      return true;
+  return false;
+}
+
 struct egw_conf *
 egw_conf_section(struct egw_conf *section, const char *key)
 {

@@ -308,6 +308,8 @@ read_listener(struct methods *self, struct egw_conf *section)
     return -1;
   if (rules_of(self, rules->listener) != NULL)
     return egw_conf_error(section, "listener", "has rules already");
+  if (!egw_conf_has_listener(section, rules->listener))
+    egw_conf_warn(section, "listener", "there is no listener \"%s\"", rules->listener);
   self->listener_count++;
   return check_patterns(section, "allow", &rules->allow) |
          check_patterns(section, "deny", &rules->deny);
