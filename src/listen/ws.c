@@ -25,13 +25,13 @@ on_lws_log(int level, const char *line)
   (void)level;
   while (len > 0 && line[len - 1] == '\n')
     len--;
-  egw_log(EGW_DEBUG, "lws", "%.*s", (int)(len > 512 ? 512 : len), line);
+  egw_log(EGW_TRACE, "lws", "%.*s", (int)(len > 512 ? 512 : len), line);
 }
 
 static int
 log_levels(void)
 {
-  return egw_log_on(EGW_DEBUG) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0;
+  return egw_log_on(EGW_TRACE) ? LLL_ERR | LLL_WARN | LLL_NOTICE : 0;
 }
 
 /* What belongs to no context. */
