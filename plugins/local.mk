@@ -11,6 +11,7 @@ include plugins/middleware/batch/local.mk
 include plugins/middleware/auth/local.mk
 include plugins/middleware/cache/local.mk
 include plugins/middleware/coalesce/local.mk
+include plugins/middleware/failover/local.mk
 include plugins/middleware/log/local.mk
 include plugins/middleware/logsplit/local.mk
 include plugins/middleware/prefetch/local.mk

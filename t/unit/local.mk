@@ -340,3 +340,19 @@ t_unit_plugin_quorum_t_SOURCES = t/unit/plugin-quorum.c $(plugtest)
 t_unit_plugin_quorum_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_quorum_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_quorum_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/failover-classify.t t/unit/failover-parts.t t/unit/plugin-failover.t
+unit_tests += t/unit/plugin-failover-tx.t
+t_unit_failover_classify_t_SOURCES = t/unit/failover-classify.c \
+	plugins/middleware/failover/classify.c
+t_unit_failover_classify_t_LDADD = src/libegw.a $(core_libs)
+t_unit_failover_parts_t_SOURCES = t/unit/failover-parts.c \
+	plugins/middleware/failover/budget.c plugins/middleware/failover/latency.c
+t_unit_failover_parts_t_LDADD =
+t_unit_plugin_failover_t_SOURCES = t/unit/plugin-failover.c t/unit/failover-kit.h $(plugtest)
+t_unit_plugin_failover_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_failover_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_failover_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_failover_tx_t_SOURCES = t/unit/plugin-failover-tx.c t/unit/failover-kit.h $(plugtest)
+t_unit_plugin_failover_tx_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_failover_tx_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_failover_tx_t_LDADD = src/libegw.a $(core_libs)
