@@ -6,6 +6,8 @@ import atexit
 import os
 import re
 import shutil
+import ssl
+import subprocess
 import sys
 import tempfile
 
@@ -15,13 +17,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import rawjson
 import tap
 import wire
-from clients import Reply, request
+from clients import Reply, Stream, dial_tcp, request
 from gateway import BUILD
 from wire import row
 
 PLUGIN = os.path.join(BUILD, "t", "lib", "tell.so")
 if not os.path.exists(PLUGIN):
     tap.skip_all("t/lib/tell.so is not built")
+
+FOLDER = tempfile.mkdtemp(prefix="egw-facts-")
+ACCESS = os.path.join(FOLDER, "access.log")
+atexit.register(shutil.rmtree, FOLDER, True)
 
 TELL = [{"use": PLUGIN, "name": "tell"}, {"use": PLUGIN, "name": "deep", "deep": True}]
 SECRETS = ("s3cret-token", "s3cret-key", "s3cret-path")
@@ -215,6 +221,45 @@ def each(env, c):
         tap.eq(got["peer"], "9.9.9.%d" % i if i % 3 else "127.0.0.1", "peer")
 
 
+# --- behind TLS ----------------------------------------------------------------------------
+
+CERTIFICATE, KEY = os.path.join(FOLDER, "cert.pem"), os.path.join(FOLDER, "key.pem")
+TLS = {"middleware": TELL, "tcp": {"tls_certificate": CERTIFICATE, "tls_key": KEY,
+                                   "key_in_path": True, "trusted_proxies": ["127.0.0.1"]}}
+
+
+def certify():
+    return shutil.which("openssl") is not None and subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", KEY, "-out", CERTIFICATE],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def through_tls(c):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    c.stream = Stream(context.wrap_socket(dial_tcp(c.port)), 8)
+    return c
+
+
+def secure(env, _):
+    extra = HEADERS + [("X-Forwarded-For", "9.9.9.9")]
+    with through_tls(env.gw.http()) as c:
+        web = told(Reply(c.request(request("tell_client"), path="/s3cret-path",
+                                   headers=extra).body))
+    with through_tls(env.gw.ws(connect=False)) as c:
+        tap.eq(c.handshake("/s3cret-path", extra)[0], 101, "handshake")
+        sock = told(c.call("tell_client"))
+    for got in (web, sock):
+        tap.eq([got["x-api-key"], got["path_key"], got["peer"], got["local"]],
+               ["s3cret-key", "s3cret-path", "9.9.9.9", False], "facts")
+
+
+if certify():
+    row("T3", "all that over HTTPS and WSS", **TLS)(secure)
+
+
 # --- the answer's status -------------------------------------------------------------------
 
 
@@ -370,6 +415,19 @@ def no_url(env, c):
     tap.lacks(got, str(env.node.port), "the story")
 
 
+@row("T6", "a reply in pieces has what is known at its beginning", middleware=TELL,
+     network={"stream_threshold": "64KiB"})
+def streamed(env, c):
+    env.node.script = lambda req: req.result(b'"' + b"x" * 300000 + b'"')
+    response = c.request(request("eth_call", ["big"]), headers=STORY + ASK)
+    tap.eq(len(Reply(response.body).ok()), 300002, "bytes of the result")
+    tap.eq(response.header("Content-Length"), None, "it came in pieces")
+    tap.eq(response.header("X-Ethrpc-Gw-Cache"), b"none", "cache")
+    got = steps(response.header("X-Ethrpc-Gw-Explain"))
+    tap.eq(got[0], "received: eth_call over http", "the first step")
+    tap.check("asked n0" in got and not got[-1].startswith("done"), "the others: %r" % got)
+
+
 ALL = {"middleware": TELL, "tcp": {"explain": "all", "trusted_proxies": ["127.0.0.1"]}}
 SOME = {"middleware": TELL, "tcp": {"explain": "local", "trusted_proxies": ["127.0.0.1"]}}
 NONE = {"middleware": TELL, "tcp": {"explain": "none"}}
@@ -397,9 +455,6 @@ def for_none(env, c):
 
 # --- the access log ------------------------------------------------------------------------
 
-FOLDER = tempfile.mkdtemp(prefix="egw-facts-")
-ACCESS = os.path.join(FOLDER, "access.log")
-atexit.register(shutil.rmtree, FOLDER, True)
 LOGGED = {"middleware": [{"use": "log", "explain": True, "file": ACCESS}] + TELL}
 PLAIN = {"middleware": [{"use": "log"}] + TELL}
 
