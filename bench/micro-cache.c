@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a hit of the middleware `cache` costs: from the params to a reference to the kept bytes, with a
- * million answers in the store. Not in it: the call's way through the chain.
+/* What a hit of the middleware `cache` costs: from the params to a reference to the kept
+ * bytes, with a million answers in the store. Not in it: the call's way through the chain.
  *
  *   bench/micro-cache */
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #define KIT_BLOCKS 400u
 
-/* The chain as the host tells it to the plugin. The hash of a block is its number's low byte 28 times
- * behind its branch and its number, so that tests can name it. */
+/* The chain as the host tells it to the plugin. The hash of a block is its number's low
+ * byte 28 times behind its branch and its number, so that tests can name it. */
 struct kit {
   struct plugtest *host;
   struct egw_head head;
@@ -145,14 +145,17 @@ kit_hit(struct kit *k, const char *method, const char *params, const char *want)
              end->cache_status != NULL && strcmp(end->cache_status, "hit") == 0;
 
   if (!yes)
-    printf("# sent %u, %s: %s\n", end->sent, end->cache_status == NULL ? "-" : end->cache_status,
+    printf("# sent %u, %s: %s\n", end->sent,
+           end->cache_status == NULL ? "-" : end->cache_status,
            end->body);
   return yes;
 }
 
-/* Whether the node was asked once, with `params` (NULL: as asked), and the answer is the node's. */
+/* Whether the node was asked once, with `params` (NULL: as asked), and the answer is the
+ * node's. */
 static inline bool
-kit_asked(struct kit *k, const char *method, const char *params, const char *below, const char *want)
+kit_asked(struct kit *k, const char *method, const char *params, const char *below,
+          const char *want)
 {
   const struct plugtest_end *end = kit_ask(k, method, params);
   unsigned n = plugtest_reached(k->host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache's rules: what a call asks, which block that is, under what it is kept, how the node is asked,
- * and what results prove. Blocks 90..120 are known, 110 is safe, 100 final; the hash of block n is
- * n in all bytes. */
+/* The cache's rules: what a call asks, which block that is, under what it is kept, how the
+ * node is asked, and what results prove. Blocks 90..120 are known, 110 is safe, 100 final;
+ * the hash of block n is n in all bytes. */
 #include "../lib/tap.h"
 
 #include <ethrpc-gw/json.h>
@@ -13,6 +13,7 @@
 #define H78 "0x7878787878787878787878787878787878787878787878787878787878787878"
 #define H77 "0x7777777777777777777777777777777777777777777777777777777777777777"
 #define H6E "0x6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e6e"
+#define H5A "0x5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
 #define H64 "0x6464646464646464646464646464646464646464646464646464646464646464"
 
 static struct egw_head head;
@@ -59,7 +60,7 @@ reset_head(void)
   head.finalized.number = 100;
 }
 
-/* --- plans ------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------- */
 
 struct made {
   struct rules_method method;
@@ -92,7 +93,8 @@ make(struct made *m, const char *method, const char *params, bool tags, bool by_
   case PLAN_NUMBER: snprintf(m->text, sizeof m->text, "n%u", (unsigned)m->plan.number); break;
   case PLAN_HASH: snprintf(m->text, sizeof m->text, "h%02x", m->plan.hash[0]); break;
   case PLAN_RANGE:
-    snprintf(m->text, sizeof m->text, "r%u-%u", (unsigned)m->plan.first, (unsigned)m->plan.number);
+    snprintf(m->text, sizeof m->text, "r%u-%u", (unsigned)m->plan.first,
+             (unsigned)m->plan.number);
   }
   form = m->plan.lasting ? "!" : m->plan.pinned ? "?" : "";
   strcat(m->text, form);
@@ -166,9 +168,12 @@ static const struct row rows[] = {
     NULL },
   { "eth_getBalance", "[" A ",{\"blockNumber\":\"0x10\"}]", "n16!", NULL },
   { "eth_getBalance", "[" A ",{\"blockNumber\":\"latest\"}]", "pass", NULL },
-  { "eth_getBalance", "[" A ",{\"blockNumber\":\"0x1\",\"blockNumber\":\"0x2\"}]", "pass", NULL },
-  { "eth_getBalance", "[" A ",{\"blockNumber\":\"0x1\",\"BlockHash\":\"" H11 "\"}]", "pass", NULL },
-  { "eth_getBalance", "[" A ",{\"blockHash\":\"" H11 "\",\"blockNumber\":\"0x1\"}]", "pass", NULL },
+  { "eth_getBalance", "[" A ",{\"blockNumber\":\"0x1\",\"blockNumber\":\"0x2\"}]", "pass",
+    NULL },
+  { "eth_getBalance", "[" A ",{\"blockNumber\":\"0x1\",\"BlockHash\":\"" H11 "\"}]", "pass",
+    NULL },
+  { "eth_getBalance", "[" A ",{\"blockHash\":\"" H11 "\",\"blockNumber\":\"0x1\"}]", "pass",
+    NULL },
   { "eth_getBalance", "[" A ",{}]", "pass", NULL },
   { "eth_getBalance", "{\"address\":" A "}", "pass", NULL },
   { "eth_getStorageAt", "[" A ",\"0x0\",\"latest\"]", "h78",
@@ -195,9 +200,11 @@ static const struct row rows[] = {
   { "eth_getLogs", "[{\"fromBlock\":\"0x77\",\"toBlock\":\"0x77\"}]", "h77", NULL },
   { "eth_getLogs", "[{\"fromBlock\":\"0x77\",\"toBlock\":\"0x79\"}]", "pass", NULL },
   { "eth_getLogs", "[{\"fromBlock\":\"0x5\",\"toBlock\":\"0x4\"}]", "pass", NULL },
-  { "eth_getLogs", "[{\"address\":" A ",\"fromBlock\":\"latest\",\"toBlock\":\"latest\"}]", "h78",
+  { "eth_getLogs", "[{\"address\":" A ",\"fromBlock\":\"latest\",\"toBlock\":\"latest\"}]",
+    "h78",
     "[{\"address\":" A ",\"blockHash\":\"" H78 "\"}]" },
-  { "eth_getLogs", "[{\"fromBlock\":\"0x1\" , \"topics\": [] ,\"toBlock\":\"latest\"}]", "r1-120?",
+  { "eth_getLogs", "[{\"fromBlock\":\"0x1\" , \"topics\": [] ,\"toBlock\":\"latest\"}]",
+    "r1-120?",
     "[{\"topics\": [],\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]" },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\"}]", "r1-120?",
     "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]" },
@@ -208,12 +215,15 @@ static const struct row rows[] = {
   { "eth_getLogs", "[{\"fromBlock\":\"earliest\",\"toBlock\":\"0x1\"}]", "pass", NULL },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"pending\"}]", "pass", NULL },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":null}]", "pass", NULL },
-  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\",\"toBlock\":\"0x3\"}]", "pass", NULL },
-  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\",\"ToBlock\":\"latest\"}]", "pass", NULL },
+  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\",\"toBlock\":\"0x3\"}]", "pass",
+    NULL },
+  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\",\"ToBlock\":\"latest\"}]",
+    "pass", NULL },
   { "eth_getLogs", "[{\"blockHash\":\"" H11 "\",\"topics\":[]}]", "h11!", NULL },
   { "eth_getLogs", "[{\"blockHash\":\"" H11 "\",\"toBlock\":\"latest\"}]", "pass", NULL },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\"},1]", "pass", NULL },
-  { "trace_filter", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x64\",\"count\":5}]", "r1-100!", NULL },
+  { "trace_filter", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x64\",\"count\":5}]", "r1-100!",
+    NULL },
   { "trace_filter", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x65\"}]", "pass", NULL },
   { "trace_filter", "[{\"fromBlock\":\"0x1\"}]", "pass", NULL },
   { "eth_getTransactionReceipt", "[\"" H11 "\"]", "all", NULL },
@@ -275,7 +285,7 @@ static const struct row no_finality[] = {
   { "eth_getBalance", "[" A ",\"finalized\"]", "pass", NULL },
   { "eth_getBalance", "[" A ",\"safe\"]", "pass", NULL },
   { "eth_getBalance", "[" A ",\"0x5a\"]", "h5a",
-    "[" A ",{\"blockHash\":\"0x5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\"}]" },
+    "[" A ",{\"blockHash\":\"" H5A "\"}]" },
 };
 
 static const struct row nothing_known[] = {
@@ -317,7 +327,7 @@ test_all_terms(void)
   reset_head();
 }
 
-/* --- keys ---------------------------------------------------------------------------------------- */
+/* --- keys -------------------------------------------------------------------------------- */
 
 static bool
 same_key(const char *m1, const char *p1, const char *m2, const char *p2)
@@ -345,9 +355,11 @@ test_keys(void)
 
   ok(same_key("eth_getBalance", "[" A ",\"latest\"]", "eth_getBalance", "[" A "]") &&
          same_key("eth_getBalance", "[" A "]", "eth_getBalance", "[" A ", \"0x78\"]") &&
-         same_key("eth_getBalance", "[" A "]", "eth_getBalance", "[" A ",{\"blockNumber\":\"0x78\"}]") &&
+         same_key("eth_getBalance", "[" A "]", "eth_getBalance",
+                  "[" A ",{\"blockNumber\":\"0x78\"}]") &&
          same_key("eth_getBalance", "[" A "]", "eth_getBalance", "[" A ",\"" H78 "\"]") &&
-         same_key("eth_getBalance", "[" A "]", "eth_getBalance", "[" A ",{\"blockHash\":\"" H78 "\"}]"),
+         same_key("eth_getBalance", "[" A "]", "eth_getBalance",
+                  "[" A ",{\"blockHash\":\"" H78 "\"}]"),
      "all forms of one block share a key");
   ok(same_key("eth_getBalance", "[" A ",\"finalized\"]", "eth_getBalance", "[" A ",\"0x64\"]"),
      "and those of a final one");
@@ -357,20 +369,24 @@ test_keys(void)
      "two methods don't");
   ok(!same_key("eth_getStorageAt", "[\"ab\",\"c\",\"0x1\"]", "eth_getStorageAt",
                "[\"a\",\"bc\",\"0x1\"]") &&
-         !same_key("eth_getStorageAt", "[1,\"1\",\"0x1\"]", "eth_getStorageAt", "[\"1\",1,\"0x1\"]") &&
+         !same_key("eth_getStorageAt", "[1,\"1\",\"0x1\"]", "eth_getStorageAt",
+                   "[\"1\",1,\"0x1\"]") &&
          !same_key("eth_call", "[{},\"latest\",{}]", "eth_call", "[{}]") &&
-         !same_key("eth_getBlockByNumber", "[\"0x1\",true]", "eth_getBlockByNumber", "[\"0x1\",false]"),
+         !same_key("eth_getBlockByNumber", "[\"0x1\",true]", "eth_getBlockByNumber",
+                   "[\"0x1\",false]"),
      "nor do other params");
   ok(same_key("eth_getLogs", "[{\"fromBlock\":\"0x1\",\"topics\":[],\"toBlock\":\"0x2\"}]",
               "eth_getLogs", "[{\"topics\":[],\"toBlock\":\"0x2\",\"fromBlock\":\"0x1\"}]"),
      "where the blocks stand in a filter does not matter");
-  ok(same_key("eth_getLogs", "[{\"fromBlock\":\"latest\",\"toBlock\":\"0x78\"}]", "eth_getLogs",
+  ok(same_key("eth_getLogs", "[{\"fromBlock\":\"latest\",\"toBlock\":\"0x78\"}]",
+              "eth_getLogs",
               "[{\"blockHash\":\"" H78 "\"}]"), "one block by number is one by hash");
   ok(!same_key("eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x22\"}]", "eth_getLogs",
                "[{\"fromBlock\":\"0x12\",\"toBlock\":\"0x22\"}]"), "two ranges don't share");
   ok(key_identity(&head, &one), "the chain is known");
   head.chain_id = 2;
-  ok(key_identity(&head, &two) && memcmp(&one, &two, sizeof one) != 0, "another id, another chain");
+  ok(key_identity(&head, &two) && memcmp(&one, &two, sizeof one) != 0,
+     "another id, another chain");
   head.chain_id = 1;
   head.genesis[31] = 1;
   ok(key_identity(&head, &two) && memcmp(&one, &two, sizeof one) != 0,
@@ -380,7 +396,7 @@ test_keys(void)
   reset_head();
 }
 
-/* --- results ------------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 struct judged {
   const char *method, *params, *result;
@@ -414,18 +430,23 @@ static const struct judged results[] = {
   { "eth_getBlockReceipts", "[\"" H11 "\"]", "[]", PLAN_DROP },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x5\"}]", "[" OF("0x2", H11) "]",
     PLAN_KEEP_LASTING },
-  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x5\"}]", "[" OF("0x6", H11) "]", PLAN_DROP },
+  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x5\"}]", "[" OF("0x6", H11) "]",
+    PLAN_DROP },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x64\"}]",
     "[" OF("0x2", H11) "," OF("0x64", H11) "]", PLAN_DROP },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]",
     "[" OF("0x2", H11) "," OF("0x78", H78) "]", PLAN_KEEP_PINNED },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]",
     "[" OF("0x77", H11) "," OF("0x78", H78) "]", PLAN_DROP },
-  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]", "[" OF("0x77", H77) "]", PLAN_DROP },
+  { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]", "[" OF("0x77", H77) "]",
+    PLAN_DROP },
   { "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x78\"}]", "[]", PLAN_DROP },
-  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x64\"", "\"" H64 "\""), PLAN_KEEP_LASTING },
-  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x1\"", "\"" H78 "\""), PLAN_KEEP_LASTING },
-  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x77\"", "\"" H77 "\""), PLAN_KEEP_PINNED },
+  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x64\"", "\"" H64 "\""),
+    PLAN_KEEP_LASTING },
+  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x1\"", "\"" H78 "\""),
+    PLAN_KEEP_LASTING },
+  { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x77\"", "\"" H77 "\""),
+    PLAN_KEEP_PINNED },
   { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x77\"", "\"" H78 "\""), PLAN_DROP },
   { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("\"0x79\"", "\"" H78 "\""), PLAN_DROP },
   { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("null", "null"), PLAN_DROP },
@@ -446,18 +467,21 @@ test_results(void)
     const struct judged *r = &results[i];
 
     make(&m, r->method, r->params, true, true);
-    is_int(m.kept ? (int)plan_result(&m.method, &m.ask, &m.plan, &head, slice(r->result), false, &pin)
+    is_int(m.kept ? (int)plan_result(&m.method, &m.ask, &m.plan, &head, slice(r->result),
+                                     false, &pin)
                   : -1,
            (int)r->want, "%s %s: %s", r->method, r->params, r->result);
   }
   make(&m, "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x5\"}]", true, true);
   ok(plan_result(&m.method, &m.ask, &m.plan, &head, slice("[]"), false, &pin) == PLAN_DROP,
      "no logs in final blocks: not kept from just any node");
-  ok(plan_result(&m.method, &m.ask, &m.plan, &head, slice("[]"), true, &pin) == PLAN_KEEP_LASTING,
+  ok(plan_result(&m.method, &m.ask, &m.plan, &head, slice("[]"), true,
+                 &pin) == PLAN_KEEP_LASTING,
      "but from one that has all these blocks");
   make(&m, "eth_getBalance", "[" A ",\"latest\"]", true, true);
   head.lowest = head.tip.number = 119;
-  ok(plan_result(&m.method, &m.ask, &m.plan, &head, slice("\"0x1\""), false, &pin) == PLAN_DROP,
+  ok(plan_result(&m.method, &m.ask, &m.plan, &head, slice("\"0x1\""), false,
+                 &pin) == PLAN_DROP,
      "a block that is not canonical any more");
   reset_head();
 }
@@ -483,6 +507,7 @@ main(void)
   ok(!rules_want(NULL), "an unknown method neither");
   ok(rules_want(method_find(slice("anvil_setBalance"))) &&
          rules_want(method_find(slice("evm_revert"))) &&
-         rules_want(method_find(slice("debug_setHead"))), "commands to development chains are");
+         rules_want(method_find(slice("debug_setHead"))),
+     "commands to development chains are");
   return done_testing();
 }

@@ -21,7 +21,8 @@ static struct store_change change;
 static uint64_t now;
 
 static bool
-put(struct store *store, const char *method, const char *params, const char *value, size_t size)
+put(struct store *store, const char *method, const char *params, const char *value,
+    size_t size)
 {
   struct egw_buf *buf = egw_buf_new(size + 1);
   size_t i;
@@ -66,7 +67,8 @@ test_keys(void)
 }
 
 static bool
-put_pinned(struct store *store, const char *params, const char *value, const struct store_pin *pin)
+put_pinned(struct store *store, const char *params, const char *value,
+           const struct store_pin *pin)
 {
   struct egw_buf *buf = egw_buf_copy((struct egw_slice){ value, strlen(value) });
 
@@ -86,17 +88,21 @@ test_pins(void)
   egw_buf_unref(found.value);
   ok(!store_drop(store, key("p", "[1]"), &two, &change) && has(store, "p", "[1]", "a"),
      "one that is pinned to another block is not dropped");
-  ok(!put_pinned(store, "[1]", "b", &one) && has(store, "p", "[1]", "a"), "the same again: it stays");
+  ok(!put_pinned(store, "[1]", "b", &one) && has(store, "p", "[1]", "a"),
+     "the same again: it stays");
   ok(put_pinned(store, "[1]", "c", &two) && has(store, "p", "[1]", "c"),
      "one of another block replaces it");
-  ok(store_drop(store, key("p", "[1]"), &two, &change) && !has(store, "p", "[1]", "c"), "dropped");
+  ok(store_drop(store, key("p", "[1]"), &two, &change) && !has(store, "p", "[1]", "c"),
+     "dropped");
   put_pinned(store, "[2]", "d", &one);
   ok(!store_unpin(store, key("p", "[2]"), &two) && store_unpin(store, key("p", "[2]"), &one),
      "unpinned by the right pin only");
-  ok(!store_drop(store, key("p", "[2]"), &one, &change) && !put_pinned(store, "[2]", "e", &two) &&
+  ok(!store_drop(store, key("p", "[2]"), &one, &change) &&
+     !put_pinned(store, "[2]", "e", &two) &&
          has(store, "p", "[2]", "d"), "from then on it stays");
   put_pinned(store, "[3]", "f", &one);
-  ok(put(store, "p", "[3]", "g", 1) && has(store, "p", "[3]", "g"), "for ever replaces pinned");
+  ok(put(store, "p", "[3]", "g", 1) && has(store, "p", "[3]", "g"),
+     "for ever replaces pinned");
   is_int(change.entries, 2, "entries");
   store_free(store);
 }
@@ -120,7 +126,8 @@ test_bound(void)
   ok(change.evicted > 1000 && change.evicted + (uint64_t)change.entries == 20000,
      "what went and what stays add up");
   ok(change.evicted_ms > change.evicted, "and with what age it went");
-  ok(!put(store, "m", "[\"big\"]", "", 2 * MIB), "what is larger than a part of it is not kept");
+  ok(!put(store, "m", "[\"big\"]", "", 2 * MIB),
+     "what is larger than a part of it is not kept");
   store_free(store);
 }
 
@@ -140,7 +147,7 @@ test_scan(void)
       snprintf(params, sizeof(params), "[\"hot\",%u]", i);
       has(store, "m", params, params);
     }
-  for (i = 0; i < 20000; i++) { /* 200 MB that nobody asks for again, the others used meanwhile */
+  for (i = 0; i < 20000; i++) { /* 200 MB that nobody asks for again */
     snprintf(params, sizeof(params), "[\"scan\",%u]", i);
     put(store, "m", params, params, 10000);
     if (i % 10 == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `cache` in its host while the chain turns: reorgs, finality that moves, blocks that are
- * forgotten, another chain behind the same name. */
+/* The middleware `cache` in its host while the chain turns: reorgs, finality that moves,
+ * blocks that are forgotten, another chain behind the same name. */
 #include "cache-kit.h"
 
 #define BALANCE "eth_getBalance"
@@ -10,7 +10,8 @@
 static const char *
 receipt(struct kit *k, unsigned number)
 {
-  return kit_text(k, "{\"transactionHash\":" TX ",\"blockNumber\":\"0x%x\",\"blockHash\":\"%s\"}",
+  return kit_text(k,
+                  "{\"transactionHash\":" TX ",\"blockNumber\":\"0x%x\",\"blockHash\":\"%s\"}",
                   number, kit_hash(k, number));
 }
 
@@ -36,7 +37,8 @@ test_state(void)
   ok(kit_hit(&k, BALANCE, before, "\"0x1\""), "by its hash the old block is what it was");
   memset(k.branch, 0, sizeof k.branch);
   kit_tell(&k);
-  ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x77\"]", "\"0x1\""), "the chain turns back: so do the answers");
+  ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x77\"]", "\"0x1\""),
+     "the chain turns back: so do the answers");
   kit_close(&k);
 }
 
@@ -48,11 +50,13 @@ test_in_flight(void)
 
   kit_open(&k, "");
   kit_script(&k, { .result = "\"0x1\"", .delay_ms = 100 }, { .result = "\"0x2\"" });
-  call = plugtest_call(k.host, &(struct plugtest_spec){ .method = BALANCE, .params = "[\"0xa\"]" });
+  call = plugtest_call(k.host, &(struct plugtest_spec){ .method = BALANCE,
+                                                        .params = "[\"0xa\"]" });
   plugtest_run(k.host);
   kit_reorg(&k, 118);
   plugtest_advance(k.host, 200);
-  ok(strcmp(plugtest_end(call)->body, "\"0x1\"") == 0, "an answer of a block that goes meanwhile");
+  ok(strcmp(plugtest_end(call)->body, "\"0x1\"") == 0,
+     "an answer of a block that goes meanwhile");
   is_int(plugtest_metric(k.host, "stored"), 0, "is not kept");
   ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\"]")->body, "\"0x2\"") == 0, "nor given to the next");
   kit_close(&k);
@@ -66,7 +70,8 @@ test_transaction(void)
 
   kit_open(&k, "");
   kit_script(&k, { .result = "null" },
-             { .result = "{\"transactionHash\":" TX ",\"blockNumber\":null,\"blockHash\":null}" },
+             { .result = "{\"transactionHash\":" TX ",\"blockNumber\":null,"
+                         "\"blockHash\":null}" },
              { .result = one = receipt(&k, 119) });
   ok(kit_asked(&k, RECEIPT, "[" TX "]", NULL, "null"), "not mined");
   ok(kit_ask(&k, RECEIPT, "[" TX "]")->sent == 1, "pending");
@@ -84,11 +89,13 @@ test_transaction(void)
   is_int(plugtest_metric(k.host, "reorged"), 1, "the old one is counted as dropped");
   kit_reorg(&k, 118);
   kit_script(&k, { .result = "null" });
-  ok(kit_asked(&k, RECEIPT, "[" TX "]", NULL, "null") && kit_asked(&k, RECEIPT, "[" TX "]", NULL, "null"),
+  ok(kit_asked(&k, RECEIPT, "[" TX "]", NULL, "null") &&
+     kit_asked(&k, RECEIPT, "[" TX "]", NULL, "null"),
      "a branch without it: it is gone");
   kit_script(&k, { .result = one });
   kit_ask(&k, RECEIPT, "[" TX "]");
-  ok(kit_asked(&k, RECEIPT, "[" TX "]", NULL, one), "a node on the old branch is not believed for long");
+  ok(kit_asked(&k, RECEIPT, "[" TX "]", NULL, one),
+     "a node on the old branch is not believed for long");
   is_int(plugtest_metric(k.host, "entries"), 0, "nothing is kept");
   kit_close(&k);
 }
@@ -106,12 +113,14 @@ test_finality(void)
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x73\"]");
   k.head.finalized.number = 116;
   kit_mine(&k, 130);
-  ok(kit_hit(&k, RECEIPT, "[" TX "]", one) && kit_hit(&k, BALANCE, "[\"0xa\",\"0x73\"]", "\"0x7\""),
+  ok(kit_hit(&k, RECEIPT, "[" TX "]", one) && kit_hit(&k, BALANCE, "[\"0xa\",\"0x73\"]",
+                                                      "\"0x7\""),
      "finality overtakes what is kept");
   k.head.lowest = 125;
   k.head.finalized.number = 140;
   kit_mine(&k, 150);
-  ok(kit_hit(&k, RECEIPT, "[" TX "]", one) && kit_hit(&k, BALANCE, "[\"0xa\",\"0x73\"]", "\"0x7\""),
+  ok(kit_hit(&k, RECEIPT, "[" TX "]", one) && kit_hit(&k, BALANCE, "[\"0xa\",\"0x73\"]",
+                                                      "\"0x7\""),
      "which then stays, though the block's hash is forgotten");
   kit_close(&k);
 }
@@ -129,7 +138,8 @@ test_window(void)
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x73\"]");
   k.head.lowest = 125;
   kit_mine(&k, 150);
-  ok(kit_ask(&k, RECEIPT, "[" TX "]")->sent == 1, "a block that is forgotten before it was final: asked again");
+  ok(kit_ask(&k, RECEIPT, "[" TX "]")->sent == 1,
+     "a block that is forgotten before it was final: asked again");
   ok(strcmp(kit_status(&k, BALANCE, "[\"0xa\",\"0x73\"]"), "bypass") == 0,
      "by its number it is nobody's business");
   k.head.finalized.number = 140;
@@ -149,11 +159,14 @@ test_logs(void)
   const char *logs;
 
   kit_open(&k, "");
-  logs = kit_text(&k, "[{\"blockNumber\":\"0x70\",\"blockHash\":\"%s\"},{\"blockNumber\":\"0x78\",\"blockHash\":\"%s\"}]",
+  logs = kit_text(&k,
+                  "[{\"blockNumber\":\"0x70\",\"blockHash\":\"%s\"},"
+                  "{\"blockNumber\":\"0x78\",\"blockHash\":\"%s\"}]",
                   kit_hash(&k, 112), kit_hash(&k, 120));
   kit_script(&k, { .result = logs });
   ok(kit_asked(&k, "eth_getLogs", open, closed, logs), "an open range is closed at the tip");
-  ok(kit_hit(&k, "eth_getLogs", open, logs) && kit_hit(&k, "eth_getLogs", closed, logs), "and kept");
+  ok(kit_hit(&k, "eth_getLogs", open, logs) && kit_hit(&k, "eth_getLogs", closed, logs),
+     "and kept");
   kit_reorg(&k, 120);
   ok(kit_ask(&k, "eth_getLogs", closed)->sent == 1, "until its last block goes");
   is_int(plugtest_metric(k.host, "reorged"), 1, "which is counted");
@@ -164,9 +177,11 @@ test_logs(void)
   ok(kit_ask(&k, "eth_getLogs", closed)->sent == 1, "nor logs that don't show the last block");
   logs = kit_text(&k, "[{\"blockNumber\":\"0x78\",\"blockHash\":\"%s\"}]", kit_hash(&k, 120));
   kit_script(&k, { .result = logs });
-  ok(kit_asked(&k, "eth_getLogs", one_block, kit_text(&k, "[{\"blockHash\":\"%s\"}]", kit_hash(&k, 120)), logs),
+  ok(kit_asked(&k, "eth_getLogs", one_block, kit_text(&k, "[{\"blockHash\":\"%s\"}]",
+                                                      kit_hash(&k, 120)), logs),
      "one block's are asked for by its hash");
-  ok(kit_hit(&k, "eth_getLogs", "[{\"fromBlock\":\"0x78\",\"toBlock\":\"0x78\"}]", logs), "and kept");
+  ok(kit_hit(&k, "eth_getLogs", "[{\"fromBlock\":\"0x78\",\"toBlock\":\"0x78\"}]", logs),
+     "and kept");
   kit_mine(&k, 121);
   ok(kit_ask(&k, "eth_getLogs", one_block)->sent >= 1, "until there is a new head");
   kit_close(&k);
@@ -226,10 +241,12 @@ test_commands(void)
   struct kit k;
 
   fill(&k);
-  kit_script(&k, { .method = BALANCE, .result = "\"0x1\"", .delay_ms = 100 }, { .result = "true" });
+  kit_script(&k, { .method = BALANCE, .result = "\"0x1\"", .delay_ms = 100 },
+             { .result = "true" });
   slow = plugtest_call(k.host, &read);
   plugtest_run(k.host);
-  ok(strcmp(kit_ask(&k, "evm_revert", "[\"0x1\"]")->body, "true") == 0, "a command to a development node");
+  ok(strcmp(kit_ask(&k, "evm_revert", "[\"0x1\"]")->body, "true") == 0,
+     "a command to a development node");
   is_int(plugtest_metric(k.host, "entries"), 0, "throws everything out");
   plugtest_advance(k.host, 200);
   ok(plugtest_end(slow)->over, "a read that was under way ends");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `cache` in its host: hits, tags, and how the node is asked. The chain stands still
- * here, or grows; see plugin-cache-reorg.c. */
+/* The middleware `cache` in its host: hits, tags, and how the node is asked. The chain
+ * stands still here, or grows; see plugin-cache-reorg.c. */
 #include "cache-kit.h"
 
 #define BAD { .is_error = true, .code = -32602, .message = "invalid argument 1" }
@@ -15,20 +15,25 @@ test_final(void)
 
   kit_open(&k, "");
   kit_script(&k, { .method = BALANCE, .result = "\"0x5\"" }, { .method = "eth_getCode" },
-             { .method = "eth_getStorageAt", .is_error = true, .code = -32000, .message = "no" },
+             { .method = "eth_getStorageAt", .is_error = true, .code = -32000,
+               .message = "no" },
              { .method = "eth_getLogs", .result = "[]" });
-  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"0x64\"]", NULL, "\"0x5\""), "the first one asks the node");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"0x64\"]", NULL, "\"0x5\""),
+     "the first one asks the node");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x64\"]", "\"0x5\""), "the second one does not");
   ok(kit_hit(&k, BALANCE, "[ \"0xa\", \"0x64\" ]", "\"0x5\""), "white space does not matter");
-  ok(kit_hit(&k, BALANCE, "[\"0xa\",{\"blockNumber\":\"0x64\"}]", "\"0x5\""), "nor how it is named");
+  ok(kit_hit(&k, BALANCE, "[\"0xa\",{\"blockNumber\":\"0x64\"}]", "\"0x5\""),
+     "nor how it is named");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"finalized\"]", "\"0x5\""), "a tag is its number");
   ok(kit_ask(&k, BALANCE, "[\"0xb\",\"0x64\"]")->sent == 1, "other params ask");
   ok(kit_ask(&k, "eth_getCode", "[\"0xa\",\"0x1\"]")->sent == 1 &&
          kit_ask(&k, "eth_getCode", "[\"0xa\",\"0x1\"]")->sent == 1, "null is not kept");
   ok(kit_ask(&k, "eth_getStorageAt", "[\"0xa\",\"0x0\",\"0x1\"]")->sent == 1 &&
-         kit_ask(&k, "eth_getStorageAt", "[\"0xa\",\"0x0\",\"0x1\"]")->sent == 1, "nor an error");
+         kit_ask(&k, "eth_getStorageAt", "[\"0xa\",\"0x0\",\"0x1\"]")->sent == 1,
+     "nor an error");
   ok(kit_ask(&k, "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\"}]")->sent == 1 &&
-         kit_ask(&k, "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\"}]")->sent == 1,
+         kit_ask(&k, "eth_getLogs",
+                 "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x2\"}]")->sent == 1,
      "nor an empty list of a node that may not have these blocks");
   is_int(plugtest_metric(k.host, "hits"), 4, "hits");
   is_int(plugtest_metric(k.host, "stored"), 2, "stored");
@@ -41,7 +46,8 @@ test_final(void)
 static void
 test_archive(void)
 {
-  struct egw_upstream_info node = { .name = "node", .up = true, .has_lowest = true, .lowest = 5 };
+  struct egw_upstream_info node = { .name = "node", .up = true, .has_lowest = true,
+                                    .lowest = 5 };
   struct kit k;
 
   kit_open(&k, "");
@@ -91,18 +97,21 @@ test_latest(void)
   kit_script(&k, { .result = "\"0x5\"" });
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
      "the node is asked for the block that is the latest");
-  ok(kit_hit(&k, BALANCE, "[\"0xa\",\"latest\"]", "\"0x5\"") && kit_hit(&k, BALANCE, "[\"0xa\"]", "\"0x5\"") &&
+  ok(kit_hit(&k, BALANCE, "[\"0xa\",\"latest\"]", "\"0x5\"") &&
+     kit_hit(&k, BALANCE, "[\"0xa\"]", "\"0x5\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",{\"blockNumber\":\"0x78\"}]", "\"0x5\"") &&
          kit_hit(&k, BALANCE, BY_HASH(&k, 120), "\"0x5\"") &&
          kit_hit(&k, BALANCE, kit_text(&k, "[\"0xa\",\"%s\"]", kit_hash(&k, 120)), "\"0x5\""),
      "all names of the block share the answer");
   ok(kit_ask(&k, BALANCE, "[\"0xa\",\"pending\"]")->sent == 1, "pending does not");
-  ok(kit_ask(&k, BALANCE, kit_text(&k, "[\"0xa\",{\"blockHash\":\"%s\",\"requireCanonical\":true}]",
+  ok(kit_ask(&k, BALANCE,
+             kit_text(&k, "[\"0xa\",{\"blockHash\":\"%s\",\"requireCanonical\":true}]",
                                    kit_hash(&k, 120)))->sent == 1, "nor requireCanonical");
   kit_script(&k, { .result = "\"0x6\"" });
   kit_mine(&k, 121);
-  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 121), "\"0x6\""), "a new head ends it");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 121), "\"0x6\""),
+     "a new head ends it");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\""), "but not the block's own answer");
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"safe\"]", BY_HASH(&k, 110), "\"0x6\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",\"0x6e\"]", "\"0x6\""), "safe");
@@ -120,12 +129,14 @@ test_blocks(void)
   kit_script(&k, { .result = block });
   ok(kit_asked(&k, "eth_getBlockByNumber", "[\"latest\",false]", "[\"0x78\",false]", block),
      "a block by tag is asked for by number");
-  ok(kit_hit(&k, "eth_getBlockByNumber", "[\"0x78\",false]", block), "and is kept as it is that block");
+  ok(kit_hit(&k, "eth_getBlockByNumber", "[\"0x78\",false]", block),
+     "and is kept as it is that block");
   kit_mine(&k, 121);
   kit_script(&k, { .result = "null" }, { .result = "{\"number\":\"0x79\",\"x\":1}" });
   ok(strcmp(kit_ask(&k, "eth_getBlockByNumber", "[\"latest\",false]")->body,
             "{\"number\":\"0x79\",\"x\":1}") == 0 &&
-         strcmp(plugtest_reached_params(k.host, plugtest_reached(k.host) - 1), "[\"latest\",false]") == 0,
+         strcmp(plugtest_reached_params(k.host, plugtest_reached(k.host) - 1),
+                "[\"latest\",false]") == 0,
      "a node that does not have it yet is asked for its latest");
   ok(kit_ask(&k, "eth_getBlockByNumber", "[\"latest\",false]")->sent == 2,
      "and what can't be told to be the block is not kept");
@@ -133,7 +144,8 @@ test_blocks(void)
   is_int(plugtest_metric(k.host, "refused"), 0, "that is no refusal");
   kit_script(&k, { .result = "null" });
   ok(kit_asked(&k, "eth_getBlockByNumber", "[\"0x7a\",false]", NULL, "null") &&
-         kit_asked(&k, "eth_getBlockByNumber", "[\"0x7a\",false]", NULL, "null"), "a block to come");
+         kit_asked(&k, "eth_getBlockByNumber", "[\"0x7a\",false]", NULL, "null"),
+     "a block to come");
   kit_close(&k);
 }
 
@@ -150,32 +162,38 @@ test_tags_option(void)
   k.head.settled = false;
   kit_tell(&k);
   ok(kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
-         kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""), "not settled: the node is asked");
+         kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""),
+     "not settled: the node is asked");
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"finalized\"]", NULL, "\"0x5\""), "for other tags too");
   k.head.settled = true;
   k.head.pushed = false;
   kit_tell(&k);
   ok(kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
-         kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""), "auto: not while heads are polled");
+         kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""),
+     "auto: not while heads are polled");
   kit_close(&k);
   kit_open(&k, "tags = \"always\";");
   kit_script(&k, { .result = "\"0x5\"" });
   k.head.pushed = false;
   kit_tell(&k);
   ok(kit_hit(&k, "eth_blockNumber", "[]", "\"0x78\"") &&
-         kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""), "always: also then");
+         kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+     "always: also then");
   k.head.live = false;
   kit_tell(&k);
   ok(kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\"") &&
          kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
-         kit_asked(&k, BALANCE, "[\"0xa\",\"0x78\"]", NULL, "\"0x5\""), "but not when all nodes are lost");
+         kit_asked(&k, BALANCE, "[\"0xa\",\"0x78\"]", NULL, "\"0x5\""),
+     "but not when all nodes are lost");
   kit_close(&k);
   kit_open(&k, "tags = \"never\";");
   kit_script(&k, { .result = "\"0x5\"" });
-  ok(kit_ask(&k, "eth_blockNumber", "[]")->skipped && kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\""),
+  ok(kit_ask(&k, "eth_blockNumber", "[]")->skipped &&
+     kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\""),
      "never");
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"0x78\"]", BY_HASH(&k, 120), "\"0x5\"") &&
-         kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\""), "numbers are kept all the same");
+         kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\""),
+     "numbers are kept all the same");
   kit_close(&k);
 }
 
@@ -192,16 +210,20 @@ test_refusal(void)
   is_int(plugtest_metric(k.host, "refused"), 1, "and is noted");
   ok(kit_asked(&k, BALANCE, "[\"0xb\",\"latest\"]", NULL, "\"0x5\"") &&
          kit_asked(&k, BALANCE, "[\"0xb\",\"0x77\"]", NULL, "\"0x5\"") &&
-         kit_asked(&k, BALANCE, "[\"0xb\"]", NULL, "\"0x5\""), "from then on as it is, and not kept");
-  ok(kit_asked(&k, "eth_getCode", "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""), "other methods are tried");
+         kit_asked(&k, BALANCE, "[\"0xb\"]", NULL, "\"0x5\""),
+     "from then on as it is, and not kept");
+  ok(kit_asked(&k, "eth_getCode", "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+     "other methods are tried");
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x1\"]", "\"0x5\""), "what is final is kept by number");
   plugtest_advance(k.host, 600001);
-  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""), "after ten minutes it is tried again");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+     "after ten minutes it is tried again");
   kit_close(&k);
 
   kit_open(&k, "");
-  kit_script(&k, BAD, { .is_error = true, .code = -32602, .message = "your own" }, { .result = "\"0x5\"" });
+  kit_script(&k, BAD, { .is_error = true, .code = -32602, .message = "your own" },
+             { .result = "\"0x5\"" });
   ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\"]")->message, "your own") == 0,
      "a question that is bad in itself: the client gets the answer to its own words");
   is_int(plugtest_metric(k.host, "refused"), 0, "that says nothing about hashes");
@@ -216,7 +238,8 @@ test_errors(void)
   unsigned i;
 
   kit_open(&k, "");
-  kit_script(&k, { .is_error = true, .code = 3, .message = "execution reverted", .data = "\"0x08c3\"" });
+  kit_script(&k, { .is_error = true, .code = 3, .message = "execution reverted",
+                   .data = "\"0x08c3\"" });
   ok(kit_ask(&k, "eth_call", "[{}]")->sent == 1 && kit_ask(&k, "eth_call", "[{}]")->sent == 1,
      "a revert is an answer; it is not kept");
   kit_script(&k, { .is_error = true, .code = -32005, .message = "limit" });
@@ -224,7 +247,8 @@ test_errors(void)
   kit_script(&k, { .outcome = EGW_MAYBE_SENT, .why = "reset" });
   ok(kit_ask(&k, "eth_call", "[{}]")->sent == 1, "a fault is a matter of the stages below");
   kit_script(&k, NOT_FOUND, { .result = "\"0x1\"" });
-  ok(strcmp(kit_ask(&k, "eth_call", "[{}]")->body, "\"0x1\"") == 0, "a block that a node lacks: asked again");
+  ok(strcmp(kit_ask(&k, "eth_call", "[{}]")->body, "\"0x1\"") == 0,
+     "a block that a node lacks: asked again");
   ok(kit_asked(&k, "eth_call", "[{},\"0x78\"]",
                kit_text(&k, "[{},{\"blockHash\":\"%s\"}]", kit_hash(&k, 120)), "\"0x1\""),
      "the second answer was not kept");
@@ -248,17 +272,20 @@ test_sizes(void)
 
   kit_open(&k, "memory = \"1MiB\"; max_value = \"1kB\";");
   kit_script(&k, { .big = 2000 });
-  ok(kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1 && kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1,
+  ok(kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1 &&
+     kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1,
      "longer results are not kept");
   kit_script(&k, { .result = "\"0x1\"", .partial = true });
-  ok(kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1 && kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1,
+  ok(kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1 &&
+     kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]")->sent == 1,
      "nor what comes in pieces");
   kit_script(&k, { .big = 900 });
   for (unsigned i = 0; i < 2000; i++)
     kit_ask(&k, BALANCE, kit_text(&k, "[%u,\"0x1\"]", i));
   ok(plugtest_metric(k.host, "bytes") <= 1 << 20 && plugtest_metric(k.host, "bytes") > 1 << 19,
      "the memory is filled and bounded");
-  is_int(plugtest_metric(k.host, "evicted") + plugtest_metric(k.host, "entries"), 2000, "what went is counted");
+  is_int(plugtest_metric(k.host, "evicted") + plugtest_metric(k.host, "entries"), 2000,
+         "what went is counted");
   kit_close(&k);
 }
 
@@ -271,7 +298,8 @@ test_explained(void)
   kit_open(&k, "");
   kit_script(&k, BAD, { .result = "\"0x1\"" });
   ok(strcmp(plugtest_ask(k.host, &spec)->story,
-            "cache: miss, asked for block 120 by its hash; cache: sent as it was asked") == 0, "a miss");
+            "cache: miss, asked for block 120 by its hash; cache: sent as it was asked") == 0,
+                "a miss");
   ok(strcmp(plugtest_ask(k.host, &spec)->story, "cache: bypass") == 0, "a bypass");
   spec.params = "[\"0xa\",\"0x1\"]";
   ok(strcmp(plugtest_ask(k.host, &spec)->story, "cache: miss") == 0, "another miss");

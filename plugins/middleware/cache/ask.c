@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading params. What is read here must be what every node reads, so only the forms are taken that
- * the specification has: a client that writes otherwise is served by the node alone. */
+/* Reading params. What is read here must be what every node reads, so only the forms are
+ * taken that the specification has: a client that writes otherwise is served by the node
+ * alone. */
 #include "ask.h"
 
 #include <string.h>
@@ -48,10 +49,11 @@ read_end(struct egw_slice value, struct ask_end *out)
   }
 }
 
-/* --- objects ----------------------------------------------------------------------------------- */
+/* --- objects ----------------------------------------------------------------------------- */
 
-/* The members of an object by their place in `names`, NULL-terminated. false: there is another one,
- * or one twice. Nodes differ in which of two equal keys counts, and some take keys in any case. */
+/* The members of an object by their place in `names`, NULL-terminated. false: there is
+ * another one, or one twice. Nodes differ in which of two equal keys counts, and some take
+ * keys in any case. */
 static bool
 read_members(struct egw_slice object, const char *const *names, struct egw_slice *out)
 {
@@ -108,12 +110,13 @@ read_id(const struct rules_method *method, struct egw_slice value, struct ask *o
   return true;
 }
 
-/* --- filters --------------------------------------------------------------------------------------- */
+/* --- filters ----------------------------------------------------------------------------- */
 
 enum { FILTER_HASH, FILTER_FROM, FILTER_TO, FILTER_BLOCKS };
 
 static const char *const filter_names[] = {
-  "blockHash", "fromBlock", "toBlock", "address", "topics", "fromAddress", "toAddress", "after",
+  "blockHash", "fromBlock", "toBlock", "address", "topics", "fromAddress", "toAddress",
+      "after",
   "count", "mode", NULL
 };
 
@@ -160,7 +163,7 @@ read_filter(const struct rules_method *method, struct egw_slice filter, struct a
   return m[FILTER_TO].ptr == NULL ? method->ranges : read_end(m[FILTER_TO], &out->to);
 }
 
-/* --- the array ------------------------------------------------------------------------------------------ */
+/* --- the array --------------------------------------------------------------------------- */
 
 static struct egw_slice
 trim_end(const char *p, const char *end)

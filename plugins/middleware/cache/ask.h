@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call asks: its params read once, the block reference told apart from the rest. Pure; any
- * thread. Nothing is allocated; all slices point into the params. */
+/* What a call asks: its params read once, the block reference told apart from the rest.
+ * Pure; any thread. Nothing is allocated; all slices point into the params. */
 #ifndef CACHE_ASK_H
 #define CACHE_ASK_H
 
@@ -26,20 +26,20 @@ struct ask_end {
 
 struct ask {
   enum ask_kind kind;
-  bool filter;              /* the reference is in a filter object, and `parts` its other members */
+  bool filter;              /* the reference is in a filter object; parts: its other members */
   uint64_t number;          /* NUMBER */
   unsigned char hash[32];   /* HASH */
   struct ask_end from, to;  /* RANGE */
-  /* The question without its block: what stands before it, piece by piece, and the text behind it
-   * up to the closing bracket (with its comma, or empty). */
+  /* The question without its block: what stands before it, piece by piece, and the text
+   * behind it up to the closing bracket (with its comma, or empty). */
   struct egw_slice parts[ASK_PARTS];
   unsigned part_count;
   struct egw_slice after;
 };
 
-/* false: it is none that can be kept, or may not be what it seems (two equal keys, a number that is
- * not written as a node wants it, `pending`, `earliest` - which on nodes that drop old blocks is
- * not block 0 -, requireCanonical): let it pass. */
+/* false: it is none that can be kept, or may not be what it seems (two equal keys, a number
+ * that is not written as a node wants it, `pending`, `earliest` - which on nodes that drop
+ * old blocks is not block 0 -, requireCanonical): let it pass. */
 bool ask_read(const struct rules_method *method, struct egw_slice params, struct ask *out);
 
 #endif

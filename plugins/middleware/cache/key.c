@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Printing keys and params. A NUL stands between the parts of a key: JSON has none, so no two questions
- * join to the same bytes. */
+/* Printing keys and params. A NUL stands between the parts of a key: JSON has none, so no
+ * two questions join to the same bytes. */
 #include "key.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ key_make(struct egw_call *call, const struct key_identity *identity,
   return (struct egw_slice){ bytes, (size_t)(out.p - bytes) };
 }
 
-/* --- params --------------------------------------------------------------------------------------- */
+/* --- params ------------------------------------------------------------------------------ */
 
 static const char digits[] = "0123456789abcdef";
 

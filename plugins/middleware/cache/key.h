@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys: the canonical bytes of a question, and questions written anew for the node. Everything is made
- * in the call's own memory. Worker's thread. */
+/* Keys: the canonical bytes of a question, and questions written anew for the node.
+ * Everything is made in the call's own memory. Worker's thread. */
 #ifndef CACHE_KEY_H
 #define CACHE_KEY_H
 
@@ -15,8 +15,9 @@ struct key_identity {
 /* The identity of the head's chain. false: it is not wholly known (all zero then). */
 bool key_identity(const struct egw_head *head, struct key_identity *out);
 
-/* The key of a call: identity, form, block, method, the question's other parts. Equal bytes are the
- * same question; the layout is stable, tiers on disk may keep it. ptr NULL: no memory. */
+/* The key of a call: identity, form, block, method, the question's other parts. Equal bytes
+ * are the same question; the layout is stable, tiers on disk may keep it. ptr NULL: no
+ * memory. */
 struct egw_slice key_make(struct egw_call *call, const struct key_identity *identity,
                           const struct rules_method *method, const struct ask *ask,
                           const struct plan *plan);

@@ -31,11 +31,15 @@ endif
 endif
 plugin_PROGRAMS += plugins/middleware/cache/cache.so
 plugins_middleware_cache_cache_so_SOURCES = \
+	plugins/middleware/cache/answer.c \
 	plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/ask.h \
 	plugins/middleware/cache/cache.c \
+	plugins/middleware/cache/cache.h \
+	plugins/middleware/cache/history.c \
 	plugins/middleware/cache/key.c \
 	plugins/middleware/cache/key.h \
+	plugins/middleware/cache/lookup.c \
 	plugins/middleware/cache/plan.c \
 	plugins/middleware/cache/plan.h \
 	plugins/middleware/cache/rules.c \

@@ -57,7 +57,8 @@ plan_block(const struct rules_method *method, bool tag, const struct plan_terms 
   /* While no upstream is heard of nobody knows what is canonical. */
   if (!terms->head->live || !egw_head_hash(terms->head, out->number, out->hash))
     return false;
-  /* The number stays where the result shows its block: routing and read-ahead understand it. */
+  /* The number stays where the result shows its block: routing and read-ahead understand
+   * it. */
   if (proof && (!tag || !method->by_hash || !terms->by_hash)) {
     out->rewrite = tag ? REWRITE_NUMBER : REWRITE_NO;
     return true;
@@ -127,12 +128,12 @@ plan_by_hash(const struct plan *plan, const struct egw_head *head, struct plan *
   return plan->form == PLAN_NUMBER && egw_head_hash(head, plan->number, out->hash);
 }
 
-/* --- results ----------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
-#define PROVE_MAX (1u << 20)   /* longer lists are not gone through: that would hold up the loop */
+#define PROVE_MAX (1u << 20) /* longer lists are not gone through: that holds up the loop */
 
-/* Whether a block that a result names is the canonical one. Final ones that are so old that their hash
- * is forgotten count as canonical. */
+/* Whether a block that a result names is the canonical one. Final ones that are so old that
+ * their hash is forgotten count as canonical. */
 static bool
 is_canonical(const struct egw_head *head, const struct rules_block *block)
 {
@@ -145,7 +146,8 @@ is_canonical(const struct egw_head *head, const struct rules_block *block)
 
 /* Whether a block that a result names is the one of the plan. */
 static bool
-is_planned(const struct plan *plan, const struct egw_head *head, const struct rules_block *block)
+is_planned(const struct plan *plan, const struct egw_head *head,
+           const struct rules_block *block)
 {
   if (plan->form == PLAN_HASH)
     return memcmp(block->hash, plan->hash, 32) == 0 &&
@@ -153,8 +155,8 @@ is_planned(const struct plan *plan, const struct egw_head *head, const struct ru
   return block->number == plan->number && is_canonical(head, block);
 }
 
-/* Logs and the like of several blocks: all of canonical ones. *last: whether one is of the last
- * block. A node that has that one has its ancestors too. */
+/* Logs and the like of several blocks: all of canonical ones. *last: whether one is of the
+ * last block. A node that has that one has its ancestors too. */
 static bool
 prove_range(const struct plan *plan, const struct egw_head *head, struct egw_slice list,
             bool *last)
@@ -193,8 +195,8 @@ judge_range(const struct rules_method *method, const struct plan *plan,
   return last ? PLAN_KEEP_PINNED : PLAN_DROP;
 }
 
-/* One block: what the result says of it, if it says anything. A list is of one block, so its first
- * element speaks for all. */
+/* One block: what the result says of it, if it says anything. A list is of one block, so
+ * its first element speaks for all. */
 static enum plan_verdict
 judge_block(const struct rules_method *method, const struct plan *plan,
             const struct egw_head *head, struct egw_slice result)
@@ -214,14 +216,16 @@ judge_block(const struct rules_method *method, const struct plan *plan,
 
 static enum plan_verdict
 judge_transaction(const struct rules_method *method, const struct ask *ask,
-                  const struct egw_head *head, struct egw_slice result, struct rules_block *pin)
+                  const struct egw_head *head, struct egw_slice result,
+                      struct rules_block *pin)
 {
   struct egw_slice said, asked = egw_json_element(ask->parts[0], 0);
 
   if (method->proof == PROOF_LIST)
     result = egw_json_element(result, 0);
   said = egw_json_member(result, method->subject);
-  if (said.len != asked.len || said.len == 0 || strncasecmp(said.ptr, asked.ptr, said.len) != 0)
+  if (said.len != asked.len || said.len == 0 ||
+      strncasecmp(said.ptr, asked.ptr, said.len) != 0)
     return PLAN_DROP;
   if (!rules_block(method->proof, result, pin) || !is_canonical(head, pin))
     return PLAN_DROP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done with a call: its block resolved by the head, the form its answer is kept under, and how
- * the node has to be asked so that it is certain which block the answer is of. Pure; any
- * thread. */
+/* What is done with a call: its block resolved by the head, the form its answer is kept
+ * under, and how the node has to be asked so that it is certain which block the answer is
+ * of. Pure; any thread. */
 #ifndef CACHE_PLAN_H
 #define CACHE_PLAN_H
 
@@ -24,9 +24,9 @@ struct plan {
   enum plan_form form;
   enum plan_rewrite rewrite;
   uint64_t first, number;   /* NUMBER: number; RANGE: both; HASH: number, if `numbered` */
-  bool numbered;            /* HASH: its number is known, and it was canonical when that was looked up */
-  bool lasting;             /* the answer can't change any more (ALL of a transaction: not known before
-                               the answer comes) */
+  bool numbered;            /* HASH: its number is known; it was canonical then */
+  bool lasting;             /* the answer can't change any more (a transaction's: only
+                               the answer tells) */
   bool pinned;              /* RANGE: true only while `hash` is canonical at `number` */
   unsigned char hash[32];   /* HASH; RANGE: of `number` if `pinned` */
 };
@@ -41,8 +41,8 @@ struct plan_terms {
 bool plan_make(const struct rules_method *method, const struct ask *ask,
                const struct plan_terms *terms, struct plan *out);
 
-/* A final block that is kept by number may have been kept by hash before it was final: the plan
- * for that. false: its hash is not known. */
+/* A final block that is kept by number may have been kept by hash before it was final: the
+ * plan for that. false: its hash is not known. */
 bool plan_by_hash(const struct plan *plan, const struct egw_head *head, struct plan *out);
 
 /* Whether block `number` is final. */
@@ -56,8 +56,8 @@ enum plan_verdict {
   PLAN_KEEP_PINNED /* only while block `pin` is canonical */
 };
 
-/* Judges a result, now. `archive`: the node that gave it has the state of all blocks of the plan, so
- * that an empty list says something. `pin` is filled in. */
+/* Judges a result, now. `archive`: the node that gave it has the state of all blocks of the
+ * plan, so that an empty list says something. `pin` is filled in. */
 enum plan_verdict plan_result(const struct rules_method *method, const struct ask *ask,
                               const struct plan *plan, const struct egw_head *head,
                               struct egw_slice result, bool archive, struct rules_block *pin);

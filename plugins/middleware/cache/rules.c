@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts about methods that the method table does not have. What is not listed here has none of
- * these properties: an answer that can't be proven to be of its block is not kept while that block may
- * still change. */
+/* Facts about methods that the method table does not have. What is not listed here has none
+ * of these properties: an answer that can't be proven to be of its block is not kept while
+ * that block may still change. */
 #include "rules.h"
 
 #include <string.h>
@@ -111,7 +111,7 @@ rules_of(const struct egw_method_info *method, struct rules_method *out)
   out->optional = is_one_of(name, optional);
 }
 
-/* --- results --------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 static int
 digit(char c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the cache knows of a method: whether its answers can be kept, what it takes for its block, and
- * how a result shows which block it is about. Pure; any thread. */
+/* What the cache knows of a method: whether its answers can be kept, what it takes for its
+ * block, and how a result shows which block it is about. Pure; any thread. */
 #ifndef CACHE_RULES_H
 #define CACHE_RULES_H
 
@@ -19,7 +19,7 @@ struct rules_method {
   enum rules_proof proof;
   const char *subject;    /* BY_TX: member of the result that repeats the transaction's hash */
   bool optional;          /* a left out block means the latest one, on every node */
-  bool by_hash;           /* its block can be given by hash instead: EIP-1898, or a log filter's blockHash */
+  bool by_hash;           /* its block can be given by hash: EIP-1898, or in a filter */
   bool ranges;            /* BLOCK_FILTER: ranges above the finalized block may be kept */
   bool of_chain;          /* CONSTANT: of one chain; else of all */
   bool tip;               /* its result is the number of the latest block */

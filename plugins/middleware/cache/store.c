@@ -47,10 +47,10 @@ struct store {
   struct shard shards[SHARDS];
 };
 
-/* --- keys ------------------------------------------------------------------------------------------ */
+/* --- keys -------------------------------------------------------------------------------- */
 
-/* A seeded mix of 8 bytes at a time. The seed keeps clients from choosing collisions; a collision
- * costs time, never a wrong value, since keys are compared. */
+/* A seeded mix of 8 bytes at a time. The seed keeps clients from choosing collisions; a
+ * collision costs time, never a wrong value, since keys are compared. */
 static uint64_t
 mix(uint64_t h, uint64_t v)
 {
@@ -95,7 +95,7 @@ is_pinned_to(const struct entry *e, const struct store_pin *pin)
   return e->pinned && memcmp(e->key + e->key_len, pin, sizeof(*pin)) == 0;
 }
 
-/* --- queues ----------------------------------------------------------------------------------------- */
+/* --- queues ------------------------------------------------------------------------------ */
 
 static void
 queue_add(struct queue *q, struct entry *e)
@@ -164,7 +164,7 @@ take_out(struct shard *s, struct entry *e, struct store_change *change)
   drop(s, e, change);
 }
 
-/* --- eviction: S3-FIFO ------------------------------------------------------------------------------- */
+/* --- eviction: S3-FIFO ------------------------------------------------------------------- */
 
 static void
 remember_ghost(struct shard *s, uint64_t hash)
@@ -172,8 +172,8 @@ remember_ghost(struct shard *s, uint64_t hash)
   s->ghosts[s->ghost_at++ % GHOSTS] = hash;
 }
 
-/* The ring is searched from its youngest end, and only for entries that are being put in: next to
- * the value's copying this is little. */
+/* The ring is searched from its youngest end, and only for entries that are being put in:
+ * next to the value's copying this is little. */
 static bool
 was_ghost(struct shard *s, uint64_t hash)
 {
@@ -243,7 +243,7 @@ make_room(struct shard *s, uint64_t bytes, const struct eviction *ev)
   }
 }
 
-/* --- the table --------------------------------------------------------------------------------------- */
+/* --- the table --------------------------------------------------------------------------- */
 
 static void
 grow(struct shard *s)
@@ -312,7 +312,8 @@ make_entry(struct egw_slice key, struct egw_buf *value, const struct store_pin *
 
   if (e == NULL)
     return NULL;
-  *e = (struct entry){ .value = value, .hash = hash, .key_len = key.len, .pinned = pin != NULL };
+  *e = (struct entry){ .value = value, .hash = hash, .key_len = key.len,
+                       .pinned = pin != NULL };
   e->bytes = ENTRY_OVERHEAD + key.len + pin_len + egw_buf_slice(value).len;
   memcpy(e->key, key.ptr, key.len);
   if (pin != NULL)
@@ -401,7 +402,7 @@ store_drop(struct store *store, struct egw_slice key, const struct store_pin *pi
   return was;
 }
 
-/* --- life ----------------------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------------------- */
 
 static void
 clear_shard(struct shard *s, struct store_change *change)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The store: keys to values, bounded by bytes, shared by all workers.
  *
- * Sharded; each shard has a mutex that is held for one lookup or insertion. Values are counted
- * buffers: a hit is a reference, nothing is copied. Eviction is S3-FIFO (Yang et al., SOSP 2023):
- * new entries pass a small queue, and only those asked for again there move on to the main one, so
- * that a client that walks through the chain once does not flush what others use; a list of
- * the hashes of those thrown out lets one that comes back go straight to the main queue.
+ * Sharded; each shard has a mutex that is held for one lookup or insertion. Values are
+ * counted buffers: a hit is a reference, nothing is copied. Eviction is S3-FIFO (Yang et
+ * al., SOSP 2023): new entries pass a small queue, and only those asked for again there
+ * move on to the main one, so that a client that walks through the chain once does not
+ * flush what others use; a list of the hashes of those thrown out lets one that comes back
+ * go straight to the main queue.
  *
  * Any thread. */
 #ifndef CACHE_STORE_H
@@ -44,14 +45,14 @@ void store_free(struct store *store);
 /* false: it is not there. Keys are compared in full. */
 bool store_get(struct store *store, struct egw_slice key, struct store_found *out);
 
-/* Keeps `value` (the reference is taken) under a copy of the key, `pin` NULL: for ever. What is there
- * already stays, unless it is pinned to something else. false: it stays out, does not fit, or memory
- * is short. */
+/* Keeps `value` (the reference is taken) under a copy of the key, `pin` NULL: for ever.
+ * What is there already stays, unless it is pinned to something else. false: it stays out,
+ * does not fit, or memory is short. */
 bool store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
                const struct store_pin *pin, uint64_t now_ms, struct store_change *change);
 
-/* The entry's block is final: it stays for ever. And: its block is gone, so it goes. Neither does
- * anything to an entry that is not pinned to `pin`. true: it was. */
+/* The entry's block is final: it stays for ever. And: its block is gone, so it goes.
+ * Neither does anything to an entry that is not pinned to `pin`. true: it was. */
 bool store_unpin(struct store *store, struct egw_slice key, const struct store_pin *pin);
 bool store_drop(struct store *store, struct egw_slice key, const struct store_pin *pin,
                 struct store_change *change);
