@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A random differential test over a chain with heads and reorgs happening: three nodes over
-http, ws and ipc, each at a lag of its own, all stages of the gateway, clients over http, ws, ipc.
-Every answer must be what the chain truly had at that block at some moment between sending and
+http, ws and ipc, each at a lag of its own, all stages, clients over http, ws and ipc. Every
+answer must be what the chain truly had at that block at some moment between sending and
 receiving, or within STALE before; heads never go backwards for a client; and what a client has
 seen is never missing.
 
@@ -157,15 +157,19 @@ class Caller:
     def on_the_way(self, asked, first, last, kind, body):
         """A node announces the blocks of a reorg one by one: each may be the latest for a
         moment, if it is not below what had been the tip."""
-        return any(self.was_right(asked.method, [hex(n) if p == "latest" else p
-                                                 for p in asked.params], first, last, kind, body)
-                   for n in range(self.model.tips[last], self.model.tips[first] - 1, -1))
+        for number in range(self.model.tips[last], self.model.tips[first] - 1, -1):
+            params = [hex(number) if p == "latest" else p for p in asked.params]
+            if self.was_right(asked.method, params, first, last, kind, body):
+                return True
+        return False
 
     def learn(self, asked, body):
         if asked.method == "eth_blockNumber":
             self.seen = max(self.seen, int(body[3:-1], 16))
         elif asked.method in ("eth_getBlockByNumber", "eth_getBlockByHash"):
             found = re.search(rb'"hash":"(0x[0-9a-f]{64})"', body)
+            if not found:
+                return
             block = self.model.by_hash[found.group(1).decode()]
             if asked.params[0] == "latest":
                 self.seen = max(self.seen, block.number)

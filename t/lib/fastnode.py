@@ -10,6 +10,7 @@ import socket
 import time
 
 import wsframe
+from chain import tx_hash
 from model import Model, Refused, header, serve
 
 STATES = 400000     # at most
@@ -45,6 +46,39 @@ class Clock:
         return low
 
 
+class Ledger:
+    """Raw transactions as nodes got them, in files that outlive a node: one of all that node
+    `index` received, one of those it took. Nodes tell each other of what they took."""
+
+    def __init__(self, folder, index=0):
+        self.folder, self.index = folder, index
+
+    def _path(self, what, index):
+        return os.path.join(self.folder, "%s.%d" % (what, index))
+
+    def _add(self, what, name):
+        with open(self._path(what, self.index), "a", encoding="ascii") as file:
+            file.write(name + "\n")
+
+    def read(self, what, index):
+        try:
+            with open(self._path(what, index), encoding="ascii") as file:
+                return file.read().split()
+        except FileNotFoundError:
+            return []
+
+    def known(self, name):
+        return any(name in self.read("taken", i) for i in range(8))
+
+    def send(self, raw):
+        name = tx_hash(raw)
+        self._add("received", name)
+        if self.known(name):
+            raise Refused("already known")
+        self._add("taken", name)
+        return b'"%s"' % name.encode()
+
+
 class _Conn:
     def __init__(self, sock, kind):
         self.sock, self.kind, self.buffer, self.opened = sock, kind, bytearray(), kind != "ws"
@@ -52,7 +86,8 @@ class _Conn:
 
 
 class _Server:
-    def __init__(self, kind, listener, model, clock, index):
+    def __init__(self, kind, listener, model, clock, index, ledger):
+        self.ledger = ledger
         self.kind, self.model, self.clock, self.index = kind, model, clock, index
         self.k = clock.at[index]
         self.wait = selectors.DefaultSelector()
@@ -189,6 +224,12 @@ class _Server:
                 self.named += 1
                 conn.topics.append(b"0x%032x" % self.named)
                 result = b'"%s"' % conn.topics[-1]
+            elif method == "eth_sendRawTransaction" and self.ledger:
+                result = self.ledger.send(params[0])
+            elif method == "eth_getTransactionByHash" and self.ledger and \
+                    self.ledger.known(params[0]):
+                result = b'{"hash":"%s","blockHash":null,"blockNumber":null}' \
+                    % params[0].encode()
             else:
                 result = serve(self.model, self.k, method, params)
         except Refused as why:
@@ -198,31 +239,48 @@ class _Server:
 
 
 class FastNode:
-    """Starts the process: url, process."""
+    """The process: url, process. It may be killed, come back at the same place, and be paused.
+    folder: of its socket; ledger: whether it takes transactions, into files there."""
 
-    def __init__(self, kind, seed, clock, index, folder):
-        self.kind = kind
-        if kind == "ipc":
-            path = os.path.join(folder, "n%d.ipc" % index)
+    def __init__(self, kind, seed, clock, index, folder, ledger=False):
+        self.kind, self.port = kind, 0
+        self.path = os.path.join(folder, "n%d.ipc" % index)
+        self.given = (seed, clock, index, Ledger(folder, index) if ledger else None)
+        self.process = None
+        self.start()
+        self.url = "ipc://" + self.path if kind == "ipc" else \
+            "%s://127.0.0.1:%d" % (kind, self.port)
+
+    def start(self):
+        if self.kind == "ipc":
+            if os.path.exists(self.path):
+                os.unlink(self.path)
             listener = socket.socket(socket.AF_UNIX)
-            listener.bind(path)
-            self.url = "ipc://" + path
+            listener.bind(self.path)
         else:
             listener = socket.socket()
-            listener.bind(("127.0.0.1", 0))
-            self.url = "%s://127.0.0.1:%d" % (kind, listener.getsockname()[1])
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", self.port))
+            self.port = listener.getsockname()[1]
         listener.listen(128)
         self.process = _fork.Process(target=self._main, daemon=True,
-                                     args=(kind, listener, seed, clock, index))
+                                     args=(self.kind, listener) + self.given)
         self.process.start()
         listener.close()
 
     @staticmethod
-    def _main(kind, listener, seed, clock, index):
+    def _main(kind, listener, seed, clock, index, ledger):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _Server(kind, listener, Model(seed), clock, index).run()
+        _Server(kind, listener, Model(seed), clock, index, ledger).run()
 
     def stop(self):
+        """By SIGKILL: connections break, nobody listens."""
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
+
+    def pause(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.process.pid, signal.SIGCONT)
