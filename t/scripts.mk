@@ -35,7 +35,9 @@ script_tests += \
 	t/wire-m-policy.t \
 	t/wire-stream.t \
 	t/differential-anvil.t \
+	t/differential-chain.t \
 	t/differential-geth.t \
+	t/failover-kill.t \
 	t/head-track.t \
 	t/interop-alloy.t \
 	t/interop-cast.t \
@@ -59,8 +61,10 @@ EXTRA_DIST += \
 	t/lib/chain.py \
 	t/lib/clients.py \
 	t/lib/fakenode.py \
+	t/lib/fastnode.py \
 	t/lib/gateway.py \
 	t/lib/keccak.py \
+	t/lib/model.py \
 	t/lib/rawjson.py \
 	t/lib/tap.py \
 	t/lib/wire.py \
