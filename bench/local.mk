@@ -24,7 +24,7 @@ bench-micro-cache: bench/micro-cache$(EXEEXT)
 EXTRA_PROGRAMS += bench/node bench/idle
 bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
-EXTRA_DIST += bench/proxy.py bench/batch.py
+EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)

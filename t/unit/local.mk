@@ -271,8 +271,13 @@ t_unit_plugin_coalesce_t_SOURCES = t/unit/plugin-coalesce.c $(plugtest)
 t_unit_plugin_coalesce_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_coalesce_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_coalesce_t_LDADD = src/libegw.a $(core_libs)
-unit_tests += t/unit/plugin-prefetch.t
-t_unit_plugin_prefetch_t_SOURCES = t/unit/plugin-prefetch.c $(plugtest)
+unit_tests += t/unit/plugin-prefetch.t t/unit/plugin-prefetch-limits.t
+t_unit_plugin_prefetch_limits_t_SOURCES = t/unit/plugin-prefetch-limits.c \
+	t/unit/prefetch-kit.h $(plugtest)
+t_unit_plugin_prefetch_limits_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_prefetch_limits_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_prefetch_limits_t_LDADD = src/libegw.a $(core_libs)
+t_unit_plugin_prefetch_t_SOURCES = t/unit/plugin-prefetch.c t/unit/prefetch-kit.h $(plugtest)
 t_unit_plugin_prefetch_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_prefetch_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_prefetch_t_LDADD = src/libegw.a $(core_libs)

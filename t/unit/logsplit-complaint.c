@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the middleware `logsplit` reads out of errors: texts of many nodes and providers, and of errors
- * that mean something else. */
+/* What the middleware `logsplit` reads out of errors: texts of many nodes and providers,
+ * and of errors that mean something else. */
 #include "../lib/tap.h"
 #include <ethrpc-gw/json.h>
 #include "../../plugins/middleware/logsplit/complaint.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `logsplit`: what is cut and how, what comes of the parts, and how it goes wrong. */
+/* The middleware `logsplit`: what is cut and how, what comes of the parts, and how it goes
+ * wrong. */
 #include "../lib/tap.h"
 
 #include "../lib/plugtest.h"
@@ -79,7 +80,7 @@ metric(const struct plugtest *host, const char *name)
 #define RANGE(from, to) "{\"fromBlock\":\"" from "\",\"toBlock\":\"" to "\""
 #define WHOLE(from, to) "[" RANGE(from, to) "}]"
 
-/* --- cutting beforehand ------------------------------------------------------------------- */
+/* --- cutting beforehand ----------------------------------------------------------------- */
 
 static void
 test_join(void)
@@ -222,7 +223,7 @@ test_methods(void)
   }
 }
 
-/* --- limits ------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------- */
 
 static void
 test_parallel(void)
@@ -269,7 +270,7 @@ test_caps(void)
   finish(host);
 }
 
-/* --- errors that say it is too much -------------------------------------------------------- */
+/* --- errors that say it is too much ----------------------------------------------------- */
 
 #define ERROR(c, m) { .is_error = true, .code = (c), .message = (m) }
 
@@ -403,7 +404,7 @@ test_filter(void)
   finish(host);
 }
 
-/* --- failures ------------------------------------------------------------------------------ */
+/* --- failures --------------------------------------------------------------------------- */
 
 static void
 test_failures(void)
@@ -465,7 +466,7 @@ test_deadline(void)
   finish(host);
 }
 
-/* --- reorgs -------------------------------------------------------------------------------- */
+/* --- reorgs ----------------------------------------------------------------------------- */
 
 static void
 test_reorg(void)

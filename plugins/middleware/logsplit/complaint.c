@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors of nodes and providers. There is no standard for them but their texts; only the message is read,
- * never `data`, and only of methods that have a range. */
+/* Errors of nodes and providers. There is no standard for them but their texts; only the
+ * message is read, never `data`, and only of methods that have a range. */
 #include "complaint.h"
 
 #include <string.h>
@@ -61,7 +61,9 @@ static const struct {
 };
 
 /* These have the words but mean something else: that there is no such range. */
-static const char *const others[] = { "invalid block range", "beyond current head", "reverted" };
+static const char *const others[] = {
+  "invalid block range", "beyond current head", "reverted"
+};
 
 static enum complaint_kind
 kind_of(const char *text, int64_t code)
@@ -82,7 +84,7 @@ kind_of(const char *text, int64_t code)
   return COMPLAINT_NONE;
 }
 
-/* --- numbers in the text ------------------------------------------------------------------- */
+/* --- numbers in the text ---------------------------------------------------------------- */
 
 static bool
 is_digit(char c)
@@ -105,7 +107,8 @@ push_digit(uint64_t *n, unsigned base, unsigned digit)
   return true;
 }
 
-/* Reads a number at `at`: "0x1a", "10000", "10,000", "2k". Returns its end; NULL: there is none. */
+/* Reads a number at `at`: "0x1a", "10000", "10,000", "2k". Returns its end; NULL: there is
+ * none. */
 static const char *
 read_number(const char *at, uint64_t *n)
 {
@@ -142,12 +145,13 @@ skip(const char *at, const char *what)
   return at + strspn(at, what);
 }
 
-/* A proposal: "[0x5a5a2c, 0x5a5b1d]", "range 24000000-24000099". Blocks in it, 0: there is none. */
+/* A proposal: "[0x5a5a2c, 0x5a5b1d]", "range 24000000-24000099". Blocks in it, 0: there is
+ * none. */
 static uint64_t
 read_proposal(const char *text)
 {
-  static const char *const before[] = { "block range [", "should work: [", "range: [", "the range ",
-                                        "range [" };
+  static const char *const before[] = { "block range [", "should work: [", "range: [",
+                                        "the range ", "range [" };
   size_t i;
 
   for (i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
@@ -167,8 +171,8 @@ read_proposal(const char *text)
   return 0;
 }
 
-/* A limit that is named: the largest number that can be one. Not the ends of the range itself or its
- * length, which some errors repeat. */
+/* A limit that is named: the largest number that can be one. Not the ends of the range
+ * itself or its length, which some errors repeat. */
 static uint64_t
 read_limit(const char *text, uint64_t from, uint64_t to)
 {

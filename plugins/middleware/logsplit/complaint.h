@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an upstream complains about when a query is too much for it, and what it proposes. Pure; any
- * thread. */
+/* What an upstream complains about when a query is too much for it, and what it proposes.
+ * Pure; any thread. */
 #ifndef LOGSPLIT_COMPLAINT_H
 #define LOGSPLIT_COMPLAINT_H
 

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <ethrpc-gw/json.h>
 
-/* Members that are read here: each may be there once. "after" and "count" page through the results of
- * the whole range, which parts can't know. */
+/* Members that are read here: each may be there once. "after" and "count" page through the
+ * results of the whole range, which parts can't know. */
 enum member { FROM, TO, HASH, ADDRESS, TOPICS, AFTER, COUNT, MEMBERS };
 static const char *const member_names[MEMBERS] = {
   "fromBlock", "toBlock", "blockHash", "address", "topics", "after", "count"
@@ -96,7 +96,8 @@ filter_read(struct filter *filter, struct egw_slice params, const struct egw_hea
   if (egw_json_kind(params) != EGW_JSON_ARRAY)
     return false;
   filter->object = egw_json_element(params, 0);
-  if (egw_json_kind(filter->object) != EGW_JSON_OBJECT || !read_members(filter->object, found) ||
+  if (egw_json_kind(filter->object) != EGW_JSON_OBJECT ||
+      !read_members(filter->object, found) ||
       !is_absent(found[HASH]) || found[AFTER].ptr != NULL || found[COUNT].ptr != NULL ||
       !resolve(found[FROM], head, &filter->from) || !resolve(found[TO], head, &filter->to))
     return false;
@@ -161,13 +162,22 @@ print_member(const struct filter *filter, const struct filter_part *part,
 {
   if (egw_json_equals(key, member_names[FROM]) || egw_json_equals(key, member_names[TO]))
     return 0;
-  if (egw_buf_append(out, ",", 1) < 0 || append(out, key) < 0 || egw_buf_append(out, ":", 1) < 0)
+  if (egw_buf_append(out, ",", 1) < 0 || append(out, key) < 0 ||
+      egw_buf_append(out, ":", 1) < 0)
     return -1;
   if (part->addresses != 0 && value.ptr == filter->address.ptr)
     return print_some(out, value, part->address, part->addresses);
   if (part->topics != 0 && value.ptr == filter->topics.ptr)
     return print_topics(filter, part, out);
   return append(out, value);
+}
+
+static int
+print_end(const struct filter *filter, const struct filter_part *part, struct egw_buf *out)
+{
+  if (filter->open && part->to == filter->to)
+    return append(out, EGW_LIT("\"latest\""));
+  return egw_buf_printf(out, "\"0x%" PRIx64 "\"", part->to);
 }
 
 int
@@ -177,8 +187,7 @@ filter_print(const struct filter *filter, const struct filter_part *part, struct
   size_t cursor = 0;
 
   if (egw_buf_printf(out, "[{\"fromBlock\":\"0x%" PRIx64 "\",\"toBlock\":", part->from) < 0 ||
-      (filter->open && part->to == filter->to ? append(out, EGW_LIT("\"latest\""))
-                                              : egw_buf_printf(out, "\"0x%" PRIx64 "\"", part->to)) < 0)
+      print_end(filter, part, out) < 0)
     return -1;
   while (egw_json_next(filter->object, &cursor, &key, &value))
     if (print_member(filter, part, key, value, out) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter of eth_getLogs and its kin: its range of blocks, what else it can be cut by, and the
- * params of a part of it. Pure; any thread. */
+/* The filter of eth_getLogs and its kin: its range of blocks, what else it can be cut by,
+ * and the params of a part of it. Pure; any thread. */
 #ifndef LOGSPLIT_FILTER_H
 #define LOGSPLIT_FILTER_H
 
@@ -14,7 +14,7 @@ struct filter {
   struct egw_slice first_topic; /* its first element, an array of two or more, or missing */
   size_t addresses, alternatives; /* elements of `address` and `first_topic` */
   uint64_t from, to;
-  bool open;                    /* it ends at the latest block, which may be above `to` by now */
+  bool open;                    /* it ends at the latest block, maybe above `to` */
 };
 
 /* A part of a filter. Counts of 0 mean all. */
@@ -24,8 +24,9 @@ struct filter_part {
   size_t topic, topics;         /* alternatives of the first topic */
 };
 
-/* Reads a call's filter and resolves its range by the head. false: it has no range to be cut (a block's
- * hash, a tag that can't be told, paging, params that nodes read in different ways). */
+/* Reads a call's filter and resolves its range by the head. false: it has no range to be
+ * cut (a block's hash, a tag that can't be told, paging, params that nodes read in
+ * different ways). */
 bool filter_read(struct filter *filter, struct egw_slice params, const struct egw_head *head);
 
 /* The params for a part. 0, or -1 when memory is short. */

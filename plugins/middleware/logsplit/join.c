@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Joining: the elements' bytes are copied as they are. Parts of a group, which have results of the same
- * blocks, are put in order by block and index. */
+/* Joining: the elements' bytes are copied as they are. Parts of a group, which have results
+ * of the same blocks, are put in order by block and index. */
 #include "parts.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* logsplit: queries of logs or traces over more blocks than an upstream takes are cut into parts, which
- * go down by themselves (through the cache, coalesce, failover) and are joined in order.
+/* logsplit: queries of logs or traces over more blocks than an upstream takes are cut into
+ * parts, which go down by themselves (through the cache, coalesce, failover) and are joined
+ * in order.
  *
- * filter.c reads and prints filters, complaint.c what upstreams say is too much, parts.c cuts, join.c
- * joins, split.c runs it. */
+ * filter.c reads and prints filters, complaint.c what upstreams say is too much, parts.c
+ * cuts, join.c joins, split.c runs it. */
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 #include "split.h"
@@ -24,26 +25,35 @@ static const struct egw_option options[] = {
   { .name = "max_parts", .type = EGW_OPT_INT, .offset = offsetof(struct logsplit, max_parts),
     .fallback = "1000", .min = 1, .max = 10000,
     .help = "calls that need more parts are refused" },
-  { .name = "max_result", .type = EGW_OPT_SIZE, .offset = offsetof(struct logsplit, max_result),
+  { .name = "max_result", .type = EGW_OPT_SIZE,
+    .offset = offsetof(struct logsplit, max_result),
     .fallback = "64MiB", .min = 1, .max = INT64_C(1) << 40,
     .help = "calls with a longer result are refused" },
   { .name = "retries", .type = EGW_OPT_INT, .offset = offsetof(struct logsplit, retries),
     .fallback = "1", .min = 0, .max = 100,
     .help = "how often a part whose upstream failed is asked for again" },
-  { .name = "remember", .type = EGW_OPT_DURATION, .offset = offsetof(struct logsplit, remember),
+  { .name = "remember", .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct logsplit, remember),
     .fallback = "10m", .min = 0, .max = 86400000,
     .help = "how long the limit of an upstream, as its error tells, is kept to" },
   EGW_OPTION_END
 };
 
 static const struct egw_metric metrics[] = {
-  [METRIC_SPLIT] = { .name = "split", .kind = EGW_METRIC_COUNTER, .help = "calls that were answered in parts" },
-  [METRIC_PARTS] = { .name = "parts", .kind = EGW_METRIC_COUNTER, .help = "parts that were asked for" },
-  [METRIC_CUT] = { .name = "cut", .kind = EGW_METRIC_COUNTER, .help = "parts that were cut again after an error" },
-  [METRIC_RETRIED] = { .name = "retried", .kind = EGW_METRIC_COUNTER, .help = "parts that were asked for again after a failure" },
-  [METRIC_REDONE] = { .name = "redone", .kind = EGW_METRIC_COUNTER, .help = "calls that were begun anew because the chain changed" },
-  [METRIC_REFUSED] = { .name = "refused", .kind = EGW_METRIC_COUNTER, .help = "calls that could not be answered in parts" },
-  [METRIC_LEARNED] = { .name = "learned", .kind = EGW_METRIC_COUNTER, .help = "limits of upstreams that were learned from errors" },
+  [METRIC_SPLIT] = { .name = "split", .kind = EGW_METRIC_COUNTER,
+    .help = "calls that were answered in parts" },
+  [METRIC_PARTS] = { .name = "parts", .kind = EGW_METRIC_COUNTER,
+    .help = "parts that were asked for" },
+  [METRIC_CUT] = { .name = "cut", .kind = EGW_METRIC_COUNTER,
+    .help = "parts that were cut again after an error" },
+  [METRIC_RETRIED] = { .name = "retried", .kind = EGW_METRIC_COUNTER,
+    .help = "parts that were asked for again after a failure" },
+  [METRIC_REDONE] = { .name = "redone", .kind = EGW_METRIC_COUNTER,
+    .help = "calls that were begun anew because the chain changed" },
+  [METRIC_REFUSED] = { .name = "refused", .kind = EGW_METRIC_COUNTER,
+    .help = "calls that could not be answered in parts" },
+  [METRIC_LEARNED] = { .name = "learned", .kind = EGW_METRIC_COUNTER,
+    .help = "limits of upstreams that were learned from errors" },
   [METRIC_LEARNED + 1] = EGW_METRIC_TABLE_END
 };
 
@@ -61,7 +71,8 @@ logsplit_configure(void *self, struct egw_conf *section)
   return 0;
 }
 
-/* Methods whose result is one array over a range of blocks. erigon_getLatestLogs counts from the end. */
+/* Methods whose result is one array over a range of blocks. erigon_getLatestLogs counts
+ * from the end. */
 static bool
 logsplit_wants(const void *self, const struct egw_method_info *method)
 {
@@ -124,8 +135,8 @@ logsplit_finish(const struct egw_at *at, struct egw_call *call)
   split_end(at->state);
 }
 
-/* Nothing is to be done; but with this callback the head is followed from the start on, and known when
- * the first call comes. */
+/* Nothing is to be done; but with this callback the head is followed from the start on, and
+ * known when the first call comes. */
 static void
 logsplit_head(const struct egw_at *at, const struct egw_head *head)
 {

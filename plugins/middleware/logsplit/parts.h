@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts that a query was cut into, in their order, and putting their results together. Memory is
- * the call's. One thread. */
+/* The parts that a query was cut into, in their order, and putting their results together.
+ * Memory is the call's. One thread. */
 #ifndef LOGSPLIT_PARTS_H
 #define LOGSPLIT_PARTS_H
 
@@ -32,16 +32,17 @@ struct parts {
   unsigned groups;
 };
 
-/* Cuts blocks `from` to `to` at multiples of `size`, so that queries that overlap have parts in
- * common. 0; -1: memory; 1: too many. */
+/* Cuts blocks `from` to `to` at multiples of `size`, so that queries that overlap have
+ * parts in common. 0; -1: memory; 1: too many. */
 int parts_make(struct parts *parts, struct split *split, struct egw_call *call, uint64_t from,
                uint64_t to, uint64_t size);
 
 /* How a part was cut. */
 enum cut { CUT_DONE, CUT_NOT, CUT_TOO_MANY, CUT_NO_MEMORY };
 
-/* Cuts a part into smaller ones that take its place: its blocks into pieces as the upstream proposes
- * or halves; a single block by the filter's addresses, then by the alternatives of its first topic. */
+/* Cuts a part into smaller ones that take its place: its blocks into pieces as the upstream
+ * proposes or halves; a single block by the filter's addresses, then by the alternatives of
+ * its first topic. */
 enum cut parts_cut(struct parts *parts, struct part *part, struct egw_call *call,
                    const struct filter *filter, const struct complaint *why);
 

@@ -12,7 +12,7 @@
 
 static void on_part(void *arg, const struct egw_reply *reply);
 
-/* --- limits of upstreams ------------------------------------------------------------------ */
+/* --- limits of upstreams ---------------------------------------------------------------- */
 
 uint64_t
 learned_limit(const struct learned *learned, const struct egw_at *at, uint64_t max_range)
@@ -51,13 +51,14 @@ learned_note(struct learned *learned, const struct egw_at *at,
     return; /* this is but a guess, and an older one */
   if (known != limit) {
     egw_count(at, METRIC_LEARNED, 1);
-    egw_log(EGW_DEBUG, "logsplit", "%s takes %" PRIu64 " blocks at once", reply->upstream, limit);
+    egw_log(EGW_DEBUG, "logsplit", "%s takes %" PRIu64 " blocks at once",
+            reply->upstream, limit);
   }
   learned->upstreams[i].blocks = limit;
   learned->upstreams[i].until_ms = now + limits->remember_ms;
 }
 
-/* --- answers ------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------- */
 
 static enum egw_verdict
 refuse(struct split *s, int code, const char *message)
@@ -81,8 +82,8 @@ refuse_too_large(struct split *s)
 {
   char text[160];
 
-  snprintf(text, sizeof(text), "the result is larger than %" PRIu64 " bytes (max_result); ask for "
-           "fewer blocks at once", s->limits->max_result);
+  snprintf(text, sizeof(text), "the result is larger than %" PRIu64 " bytes (max_result); ask "
+           "for fewer blocks at once", s->limits->max_result);
   return refuse(s, CODE_TOO_LARGE, text);
 }
 
@@ -115,7 +116,7 @@ refuse_fault(struct split *s, const struct egw_reply *reply)
   return no_memory(s);
 }
 
-/* --- the chain under it ------------------------------------------------------------------- */
+/* --- the chain under it ----------------------------------------------------------------- */
 
 static void
 note_end(struct split *s)
@@ -139,7 +140,7 @@ is_one_chain(const struct split *s)
   return memcmp(hash, s->hash, sizeof(hash)) == 0;
 }
 
-/* --- running ------------------------------------------------------------------------------ */
+/* --- running ---------------------------------------------------------------------------- */
 
 static int
 start_part(struct split *s, struct part *part)
@@ -212,7 +213,7 @@ run(struct split *s)
   return start_parts(s, &all_done) < 0 ? no_memory(s) : EGW_WAIT;
 }
 
-/* --- parts that have come ----------------------------------------------------------------- */
+/* --- parts that have come --------------------------------------------------------------- */
 
 static struct egw_slice
 trim(struct egw_slice text)
@@ -322,7 +323,7 @@ on_part(void *arg, const struct egw_reply *reply)
   egw_resume(s->call, verdict);
 }
 
-/* --- begin and end ------------------------------------------------------------------------ */
+/* --- begin and end ---------------------------------------------------------------------- */
 
 static enum egw_verdict
 first_run(struct split *s)

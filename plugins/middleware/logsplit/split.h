@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A query that is answered in parts: runs them, some at a time, and gives the call its answer. */
+/* A query that is answered in parts: runs them, some at a time, and gives the call its
+ * answer. */
 #ifndef LOGSPLIT_SPLIT_H
 #define LOGSPLIT_SPLIT_H
 
@@ -56,8 +57,9 @@ void learned_note(struct learned *learned, const struct egw_at *at,
                   const struct split_limits *limits, const struct complaint *why,
                   const struct egw_reply *reply, uint64_t blocks);
 
-/* Begins with parts of `size` blocks; and, after an error, with what it proposes (NEXT: it can't be
- * cut, the error stands). The verdict is WAIT, or DONE if there is an answer at once. */
+/* Begins with parts of `size` blocks; and, after an error, with what it proposes (NEXT: it
+ * can't be cut, the error stands). The verdict is WAIT, or DONE if there is an answer at
+ * once. */
 enum egw_verdict split_begin(struct split *split, uint64_t size);
 enum egw_verdict split_begin_by(struct split *split, const struct complaint *why);
 

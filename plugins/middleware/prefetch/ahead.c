@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of walks and of what is fetched for them. Fetches are sub-calls of the worker that start
- * below this stage: the cache keeps their answers, and coalesce lets a real call join one that is
- * under way. */
+/* The life of walks and of what is fetched for them. Fetches are sub-calls of the worker
+ * that start below this stage: the cache keeps their answers, and coalesce lets a real call
+ * join one that is under way. */
 #include "ahead.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 static void on_fetched(void *arg, const struct egw_reply *reply);
 
-/* --- the list of walks -------------------------------------------------------------------- */
+/* --- the list of walks ------------------------------------------------------------------ */
 
 static void
 list_take(struct ahead *a, struct walk *walk)
@@ -48,7 +48,7 @@ untrack(struct walk *walk)
   walk->track = NULL;
 }
 
-/* --- places ------------------------------------------------------------------------------- */
+/* --- places ----------------------------------------------------------------------------- */
 
 /* Done with: it was of use, or not. */
 static bool
@@ -87,7 +87,7 @@ landed(struct ahead *a, struct walk *walk)
   egw_count(&a->at, METRIC_IN_FLIGHT, -1);
 }
 
-/* --- ends --------------------------------------------------------------------------------- */
+/* --- ends ------------------------------------------------------------------------------- */
 
 /* What flies and nobody waits for is given up; a walk with more in the air lives until that is
  * down. */
@@ -150,7 +150,7 @@ on_tick(struct egw_timer *timer)
     egw_timer_start(a->at.worker, timer, TICK_MS);
 }
 
-/* --- holding back ------------------------------------------------------------------------- */
+/* --- holding back ----------------------------------------------------------------------- */
 
 unsigned
 ahead_room(const struct egw_at *at, unsigned allowed, unsigned busy, unsigned flying)
@@ -171,8 +171,8 @@ ahead_room(const struct egw_at *at, unsigned allowed, unsigned busy, unsigned fl
   return allowed == 0 ? 1 : allowed;
 }
 
-/* The node's time: its best is forgotten slowly. When it takes much longer than that, it has more to
- * do than it can: half as many at once; otherwise one more. */
+/* The node's time: its best is forgotten slowly. When it takes much longer than that, it
+ * has more to do than it can: half as many at once; otherwise one more. */
 static void
 note_time(struct ahead *a, struct track *track, uint64_t took_ms)
 {
@@ -206,7 +206,7 @@ may_fetch(struct ahead *a, const struct walk *walk)
   return a->bytes + (a->flying + 1) * average <= l->max_bytes;
 }
 
-/* --- fetching ----------------------------------------------------------------------------- */
+/* --- fetching --------------------------------------------------------------------------- */
 
 static int
 fetch(struct ahead *a, struct walk *walk, int64_t n, uint64_t number)
@@ -328,7 +328,7 @@ on_fetched(void *arg, const struct egw_reply *reply)
   fill(a, walk);
 }
 
-/* --- recognising ------------------------------------------------------------------------- */
+/* --- recognising ------------------------------------------------------------------------ */
 
 static struct place *
 find_place(struct track *track, uint64_t number)
@@ -465,8 +465,8 @@ ahead_request(struct ahead *a, const struct egw_at *at, struct egw_call *call,
     begin_walk(a, track, call, shape, step);
 }
 
-/* Whether what was fetched is kept below shows when the client asks for it: it must not come from a
- * node again. */
+/* Whether what was fetched is kept below shows when the client asks for it: it must not
+ * come from a node again. */
 static void
 note_kept(struct ahead *a, struct track *track, const struct egw_reply *reply)
 {
@@ -496,7 +496,7 @@ ahead_reply(struct ahead *a, const struct ahead_call *state, const struct egw_re
     note_kept(a, track, reply);
 }
 
-/* --- life ---------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------- */
 
 void
 ahead_start(struct ahead *a, const struct ahead_limits *limits)

@@ -44,7 +44,8 @@ struct ahead_call {
 void ahead_start(struct ahead *ahead, const struct ahead_limits *limits);
 void ahead_stop(struct ahead *ahead, struct egw_worker *worker);
 
-/* A client's call goes by: notes it, and fetches what comes next. `client` tells clients apart. */
+/* A client's call goes by: notes it, and fetches what comes next. `client` tells clients
+ * apart. */
 void ahead_request(struct ahead *ahead, const struct egw_at *at, struct egw_call *call,
                    const struct shape *shape, uint64_t client, struct ahead_call *state);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* prefetch: a client that walks through the chain gets the next blocks fetched before it asks.
+/* prefetch: a client that walks through the chain gets the next blocks fetched before it
+ * asks.
  *
- * shape.c tells the block number from the rest of a call, track.c whether a client's numbers are a
- * walk, walk.c keeps where it is and how far ahead is right, ahead.c fetches. warm.c fetches new
- * heads. This stage never changes a call or an answer, and never holds one: it stands above the cache
- * and coalesce, starts sub-calls below itself, and lets those two do the rest. */
+ * shape.c tells the block number from the rest of a call, track.c whether a client's
+ * numbers are a walk, walk.c keeps where it is and how far ahead is right, ahead.c fetches.
+ * warm.c fetches new heads. This stage never changes a call or an answer, and never holds
+ * one: it stands above the cache and coalesce, starts sub-calls below itself, and lets
+ * those two do the rest. */
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 #include "ahead.h"
@@ -57,23 +59,32 @@ static const struct egw_option options[] = {
     .help = "a walk without a call for so long is over" },
   { .name = "by", .type = EGW_OPT_ENUM, .offset = offsetof(struct prefetch, by),
     .fallback = "address", .choices = by_names,
-    .help = "whether HTTP calls of one address are one client's, or only those of one connection" },
+    .help = "whether HTTP calls of one address are one client's, or those of a connection" },
   { .name = "on_head", .type = EGW_OPT_LIST, .offset = offsetof(struct prefetch, on_head),
     .help = "what is fetched of each new block: block, full, receipts, logs" },
   EGW_OPTION_END
 };
 
 static const struct egw_metric metrics[] = {
-  [METRIC_WALKS] = { .name = "walks", .kind = EGW_METRIC_COUNTER, .help = "walks that were recognised" },
+  [METRIC_WALKS] = { .name = "walks", .kind = EGW_METRIC_COUNTER,
+    .help = "walks that were recognised" },
   [METRIC_WALKING] = { .name = "walking", .kind = EGW_METRIC_GAUGE, .help = "walks going on" },
-  [METRIC_FETCHED] = { .name = "fetched", .kind = EGW_METRIC_COUNTER, .help = "calls made ahead of clients" },
-  [METRIC_USED] = { .name = "used", .kind = EGW_METRIC_COUNTER, .help = "of these, those a client came to ask for" },
-  [METRIC_LATE] = { .name = "late", .kind = EGW_METRIC_COUNTER, .help = "of those used, the ones still under way then" },
-  [METRIC_WASTED] = { .name = "wasted", .kind = EGW_METRIC_COUNTER, .help = "calls made ahead that nobody asked for" },
-  [METRIC_BYTES] = { .name = "bytes", .kind = EGW_METRIC_COUNTER, .help = "bytes of results that were fetched" },
-  [METRIC_HELD] = { .name = "held", .kind = EGW_METRIC_COUNTER, .help = "times that fetching was held back by a limit" },
-  [METRIC_IN_FLIGHT] = { .name = "in_flight", .kind = EGW_METRIC_GAUGE, .help = "fetches under way" },
-  [METRIC_WARMED] = { .name = "warmed", .kind = EGW_METRIC_COUNTER, .help = "calls made for new heads" },
+  [METRIC_FETCHED] = { .name = "fetched", .kind = EGW_METRIC_COUNTER,
+    .help = "calls made ahead of clients" },
+  [METRIC_USED] = { .name = "used", .kind = EGW_METRIC_COUNTER,
+    .help = "of these, those a client came to ask for" },
+  [METRIC_LATE] = { .name = "late", .kind = EGW_METRIC_COUNTER,
+    .help = "of those used, the ones still under way then" },
+  [METRIC_WASTED] = { .name = "wasted", .kind = EGW_METRIC_COUNTER,
+    .help = "calls made ahead that nobody asked for" },
+  [METRIC_BYTES] = { .name = "bytes", .kind = EGW_METRIC_COUNTER,
+    .help = "bytes of results that were fetched" },
+  [METRIC_HELD] = { .name = "held", .kind = EGW_METRIC_COUNTER,
+    .help = "times that fetching was held back by a limit" },
+  [METRIC_IN_FLIGHT] = { .name = "in_flight", .kind = EGW_METRIC_GAUGE,
+    .help = "fetches under way" },
+  [METRIC_WARMED] = { .name = "warmed", .kind = EGW_METRIC_COUNTER,
+    .help = "calls made for new heads" },
   [METRIC_WARMED + 1] = EGW_METRIC_TABLE_END
 };
 
@@ -126,8 +137,8 @@ prefetch_wants(const void *self, const struct egw_method_info *method)
 {
   const struct prefetch *p = self;
 
-  if (method == NULL || !method->idempotent || method->changes_node || method->block_param < 0 ||
-      method->cost > p->max_cost)
+  if (method == NULL || !method->idempotent || method->changes_node ||
+      method->block_param < 0 || method->cost > p->max_cost)
     return false;
   return method->method_class == EGW_CLASS_BY_BLOCK || method->method_class == EGW_CLASS_RANGE;
 }
@@ -140,8 +151,8 @@ hash_text(uint64_t h, const char *text)
   return (h ^ 0x2f) * UINT64_C(0x100000001b3);
 }
 
-/* Who it is: a WebSocket or IPC connection is a client; over HTTP a client may have many, or a new
- * one for each call. */
+/* Who it is: a WebSocket or IPC connection is a client; over HTTP a client may have many,
+ * or a new one for each call. */
 static uint64_t
 client_of(const struct prefetch *p, const struct egw_call *call)
 {

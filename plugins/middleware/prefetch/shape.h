@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The shape of a call: its params around the block number, so that the same call can be made for
- * another block. Pure; any thread. */
+/* The shape of a call: its params around the block number, so that the same call can be
+ * made for another block. Pure; any thread. */
 #ifndef PREFETCH_SHAPE_H
 #define PREFETCH_SHAPE_H
 
 #include <ethrpc-gw/middleware.h>
 
 #define SHAPE_TEXT_MAX 4096u        /* longer params are not looked at */
-#define SHAPE_NUMBER_MAX (UINT64_C(1) << 62) /* below: sums of numbers and steps don't overflow */
+#define SHAPE_NUMBER_MAX (UINT64_C(1) << 62) /* below: no sum overflows */
 
 /* A place where the number stands, and how it is written there. */
 struct shape_slot {
@@ -33,10 +33,11 @@ bool shape_read(struct shape *shape, const struct egw_method_info *method,
 uint64_t shape_hash(const struct shape *shape, uint64_t seed);
 
 /* The params for `number`. 0, or -1 when memory is short. */
-int shape_print(const struct shape *shape, uint64_t number, struct egw_buf *out) EGW_MUST_CHECK;
+int shape_print(const struct shape *shape, uint64_t number,
+                struct egw_buf *out) EGW_MUST_CHECK;
 
-/* Gives a shape memory of its own, which shape_free() frees; its method stays borrowed from the
- * method table. 0, or -1 when memory is short. */
+/* Gives a shape memory of its own, which shape_free() frees; its method stays borrowed from
+ * the method table. 0, or -1 when memory is short. */
 int shape_keep(struct shape *kept, const struct shape *shape,
                const struct egw_method_info *method) EGW_MUST_CHECK;
 void shape_free(struct shape *kept);

@@ -85,7 +85,8 @@ collect_run(const struct track *track, uint64_t orders[RUN_MAX])
   uint64_t low = track->seen[track->at], order;
   unsigned n = 0, below = 0;
 
-  while (below < RUN_MAX / 2 && low >= track->unit && order_of(track, low - track->unit) != 0) {
+  while (below < RUN_MAX / 2 && low >= track->unit &&
+         order_of(track, low - track->unit) != 0) {
     low -= track->unit;
     below++;
   }
@@ -116,8 +117,8 @@ find_run(const struct track *track, unsigned steps)
   return 0;
 }
 
-/* Any other step must show itself in the last calls, one after the other, and once more than a run's:
- * the interleaved runs of several workers look like it for a moment. */
+/* Any other step must show itself in the last calls, one after the other, and once more
+ * than a run's: the interleaved runs of several workers look like it for a moment. */
 static int64_t
 find_constant(const struct track *track, unsigned steps)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tracks: the numbers that one client asked for by calls that are otherwise the same, and whether
- * they are those of a walk. A track may have several walks at once: clients have workers that
- * walk ranges of their own, and calls made side by side come in any order. Pure; one thread. */
+/* Tracks: the numbers that one client asked for by calls that are otherwise the same, and
+ * whether they are those of a walk. A track may have several walks at once: clients have
+ * workers that walk ranges of their own, and calls made side by side come in any order.
+ * Pure; one thread. */
 #ifndef PREFETCH_TRACK_H
 #define PREFETCH_TRACK_H
 

@@ -10,7 +10,7 @@
 #include "track.h"
 
 #define WALK_FIRST 2u           /* the window at first */
-#define WALK_GAP 8              /* places that a client may skip, or be late by, out of order */
+#define WALK_GAP 8              /* places that a client may skip, out of order */
 #define WALK_LATE 16            /* places behind the client that may still be asked for */
 
 enum place_state { PLACE_NONE, PLACE_FLYING, PLACE_READY };
@@ -36,7 +36,7 @@ struct walk {
   int64_t step;
   uint64_t origin;              /* the number of place 0 */
   int64_t front;                /* the furthest place a client asked for */
-  int64_t asked;                /* the furthest place that was fetched, or found to need none */
+  int64_t asked;                /* the furthest place fetched, or found to need none */
   int64_t swept;                /* places up to here are done with */
   unsigned window, window_max;
   unsigned early;               /* answers in a row that waited long */

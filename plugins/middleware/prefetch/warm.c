@@ -88,8 +88,8 @@ note_done(struct warm *w, const struct egw_block *block)
     w->count++;
 }
 
-/* Several heads may come as one: those between are warmed as well, down to the last that was, or
- * where the chain forked off. The first head ever stands alone. */
+/* Several heads may come as one: those between are warmed as well, down to the last that
+ * was, or where the chain forked off. The first head ever stands alone. */
 void
 warm_head(struct warm *w, const struct egw_at *at, const struct egw_head *head, unsigned what)
 {
