@@ -34,3 +34,8 @@ bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
 .PHONY: bench-batch
 bench-batch: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/batch.py $(BENCH_FLAGS)
+
+# A walk through full blocks, near to the node and far from it: see bench/walk.py.
+.PHONY: bench-walk
+bench-walk: ethrpc-gw$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/walk.py $(BENCH_FLAGS)
