@@ -10,8 +10,8 @@
 #include <string.h>
 #include <uv.h>
 #include <hiredis/hiredis.h>
-#include "worker/worker.h"
 #include "tap.h"
+#include "worker-kit.h"
 
 struct fake_conn;
 
@@ -34,9 +34,7 @@ struct fake_conn {
   bool gone;
 };
 
-static struct egw_worker fake_worker;
 static struct fake_redis fake;
-static bool fake_over;
 
 static void
 fake_free(uv_handle_t *handle)
@@ -158,7 +156,7 @@ fake_start(fake_fn *fn)
   memset(&fake, 0, sizeof fake);
   fake.fn = fn;
   sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  uv_tcp_init(&fake_worker.loop, &fake.listener);
+  uv_tcp_init(&kit_worker.loop, &fake.listener);
   if (uv_tcp_bind(&fake.listener, (struct sockaddr *)&sa, 0) != 0 ||
       uv_listen((uv_stream_t *)&fake.listener, 16, fake_accept) != 0 ||
       uv_tcp_getsockname(&fake.listener, (struct sockaddr *)&sa, &len) != 0)
@@ -174,65 +172,6 @@ fake_stop(void)
     fake_close(fake.last);
   if (!uv_is_closing((uv_handle_t *)&fake.listener))
     uv_close((uv_handle_t *)&fake.listener, NULL);
-}
-
-/* --- the loop ------------------------------------------------------------------------------- */
-
-static void
-fake_timeout(uv_timer_t *timer)
-{
-  fake_over = true;
-  uv_timer_stop(timer);
-}
-
-/* Turns the loop until `done` says so; false after `ms`. */
-static inline bool
-fake_until(bool (*done)(void), uint64_t ms)
-{
-  uv_timer_t timer;
-
-  fake_over = false;
-  uv_update_time(&fake_worker.loop);
-  uv_timer_init(&fake_worker.loop, &timer);
-  uv_timer_start(&timer, fake_timeout, ms, 0);
-  while (!done() && !fake_over)
-    uv_run(&fake_worker.loop, UV_RUN_ONCE);
-  uv_close((uv_handle_t *)&timer, NULL);
-  uv_run(&fake_worker.loop, UV_RUN_NOWAIT);
-  return !fake_over;
-}
-
-static bool
-fake_never(void)
-{
-  return false;
-}
-
-/* Lets `ms` pass: to see that something does not happen. */
-static inline void
-fake_pass(uint64_t ms)
-{
-  fake_until(fake_never, ms);
-}
-
-static inline void
-fake_worker_start(void)
-{
-  if (worker_init(&fake_worker, NULL, 0, 1) != 0)
-    abort();
-}
-
-/* Ends the worker; whether no handle was left open. */
-static inline bool
-fake_worker_end(void)
-{
-  bool clean;
-
-  worker_close(&fake_worker);
-  uv_run(&fake_worker.loop, UV_RUN_DEFAULT);
-  clean = !uv_loop_alive(&fake_worker.loop);
-  worker_free(&fake_worker);
-  return clean;
 }
 
 #endif

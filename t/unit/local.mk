@@ -361,3 +361,11 @@ t_unit_plugin_failover_tx_t_SOURCES = t/unit/plugin-failover-tx.c t/unit/failove
 t_unit_plugin_failover_tx_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_failover_tx_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_failover_tx_t_LDADD = src/libegw.a $(core_libs)
+if HAVE_LMDB
+unit_tests += t/unit/cache-book.t t/unit/cache-disk.t
+t_unit_cache_book_t_SOURCES = t/unit/cache-book.c $(cache_disk)
+t_unit_cache_book_t_LDADD = src/libegw.a $(LMDB_LIBS) $(core_libs)
+t_unit_cache_disk_t_SOURCES = t/unit/cache-disk.c t/lib/worker-kit.h $(cache_disk)
+t_unit_cache_disk_t_LDADD = src/libegw.a $(LMDB_LIBS) $(core_libs)
+endif
+EXTRA_DIST += t/unit/cache-book.c t/unit/cache-disk.c t/lib/worker-kit.h

@@ -45,7 +45,7 @@ take(void *arg, const struct redis_answer *answer)
   got.kind = answer->kind;
   got.integer = answer->integer;
   got.items = answer->count;
-  got.at_ms = egw_now_ms(&fake_worker);
+  got.at_ms = egw_now_ms(&kit_worker);
   snprintf(got.text, sizeof got.text, "%.*s", (int)answer->text.len,
            answer->text.ptr == NULL ? "" : answer->text.ptr);
 }
@@ -78,7 +78,7 @@ begin(const char *user, size_t max_reply)
   snprintf(url, sizeof url, "redis://%s127.0.0.1:%d/%s", user, fake.port,
            user[0] != '\0' ? "3" : "");
   ok(redis_address_read(url, &address) == NULL, "an address");
-  client = redis_client_new(&options, &fake_worker);
+  client = redis_client_new(&options, &kit_worker);
 }
 
 static void
@@ -87,7 +87,7 @@ end(void)
   redis_client_free(client);
   redis_address_free(&address);
   fake_stop();
-  fake_pass(20);
+  kit_pass(20);
 }
 
 /* One GET that is answered by `bytes`. */
@@ -98,7 +98,7 @@ ask_for(const char *bytes)
   snprintf(say, sizeof say, "%s", bytes);
   if (get("k") == NULL)
     printf("# not taken\n");
-  fake_until(answered, 3000);
+  kit_until(answered, 3000);
 }
 
 static void
@@ -136,7 +136,7 @@ test_answers(void)
 {
   begin("", 4096);
   ok(get("k") == NULL, "nothing is taken while it connects");
-  ok(fake_until(usable, 3000), "it connects");
+  ok(kit_until(usable, 3000), "it connects");
   ok(strcmp(seen, "PING ") == 0, "greeting: %s", seen);
   ask_for("$5\r\nhello\r\n");
   ok(got.kind == REDIS_STRING && strcmp(got.text, "hello") == 0, "a string");
@@ -156,7 +156,7 @@ static void
 test_greeting(void)
 {
   begin("me:secret@", 4096);
-  ok(fake_until(usable, 3000), "it connects");
+  ok(kit_until(usable, 3000), "it connects");
   ok(strcmp(seen, "AUTH me secret SELECT 3 PING ") == 0, "user, password and database: %s", seen);
   end();
 }
@@ -171,11 +171,11 @@ test_lies(void)
 
   for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
     begin("", 4096);
-    ok(fake_until(usable, 3000), "connected");
+    ok(kit_until(usable, 3000), "connected");
     ask_for(lies[i]);
     ok(got.count == 1, "lie %zu: the call ends once (kind %d)", i, (int)got.kind);
-    fake_until(unusable, 1000);
-    ok(fake_until(again, 5000) && fake_until(usable, 3000), "and it connects again");
+    kit_until(unusable, 1000);
+    ok(kit_until(again, 5000) && kit_until(usable, 3000), "and it connects again");
     end();
   }
 }
@@ -187,15 +187,15 @@ test_flood(void)
   static char flood[65536];
 
   begin("", 4096);
-  fake_until(usable, 3000);
+  kit_until(usable, 3000);
   memset(flood, 'x', sizeof flood);
   say[0] = '\0';
   get("k");
-  fake_pass(5);
+  kit_pass(5);
   fake_say(fake.last, "$100000000\r\n");
   for (int i = 0; i < 4; i++)
     fake_say_bytes(fake.last, flood, sizeof flood);
-  fake_until(answered, 1000);
+  kit_until(answered, 1000);
   ok(got.failed == 1 && strcmp(redis_client_why(client), "its reply is too long") == 0,
      "a reply that is too long ends the connection: %s", redis_client_why(client));
   end();
@@ -207,23 +207,23 @@ test_slow(void)
   uint64_t before;
 
   begin("", 4096);
-  fake_until(usable, 3000);
+  kit_until(usable, 3000);
   say[0] = '\0';
-  uv_update_time(&fake_worker.loop);
-  before = egw_now_ms(&fake_worker);
+  uv_update_time(&kit_worker.loop);
+  before = egw_now_ms(&kit_worker);
   ok(get("k") != NULL, "asked");
-  ok(fake_until(answered, 1000) && got.failed == 1, "no answer in time is a failure");
+  ok(kit_until(answered, 1000) && got.failed == 1, "no answer in time is a failure");
   ok(got.at_ms - before >= 50 && got.at_ms - before < 150, "after %d ms", (int)(got.at_ms - before));
   ok(get("k") == NULL, "nothing is sent after one that is overdue");
   fake_say(fake.last, "$4\r\nlate\r\n");
-  ok(fake_until(usable, 1000) && fake.conns == 1, "the late reply is dropped, and it goes on");
+  ok(kit_until(usable, 1000) && fake.conns == 1, "the late reply is dropped, and it goes on");
   is_int(got.count, 1, "it was not given to anybody");
   ask_for("$3\r\nnew\r\n");
   ok(strcmp(got.text, "new") == 0, "the next one gets its own");
   /* It says nothing more. */
   say[0] = '\0';
   get("k");
-  ok(fake_until(again, 3000), "one that stays overdue ends the connection");
+  ok(kit_until(again, 3000), "one that stays overdue ends the connection");
   end();
 }
 
@@ -232,11 +232,11 @@ test_stalled_from_the_start(void)
 {
   begin("", 4096);
   mute_ping = true;
-  fake_pass(400);
+  kit_pass(400);
   ok(unusable() && fake.conns >= 2 && fake.conns <= 5,
      "a server that is silent is never usable; %u attempts", fake.conns);
   mute_ping = false;
-  ok(fake_until(usable, 5000), "until it speaks");
+  ok(kit_until(usable, 5000), "until it speaks");
   end();
 }
 
@@ -246,14 +246,14 @@ test_bounds(void)
   struct redis_ask *asks[9];
 
   begin("", 4096);
-  fake_until(usable, 3000);
+  kit_until(usable, 3000);
   say[0] = '\0';
   for (int i = 0; i < 9; i++)
     asks[i] = get("k");
   ok(asks[7] != NULL && asks[8] == NULL, "eight in flight, no more");
   redis_cancel(asks[0]);
   redis_cancel(asks[7]);
-  fake_until(again, 3000);
+  kit_until(again, 3000);
   is_int(got.failed, 6, "all but those given up hear of the end");
   end();
 }
@@ -262,13 +262,13 @@ static void
 test_gone(void)
 {
   begin("", 4096);
-  fake_until(usable, 3000);
+  kit_until(usable, 3000);
   say[0] = '\0';
   get("k");
-  fake_pass(5);
+  kit_pass(5);
   fake_close(fake.last);
-  ok(fake_until(answered, 1000) && got.failed == 1, "a connection that ends");
-  ok(fake_until(usable, 5000) && fake.conns == 2, "is made again");
+  ok(kit_until(answered, 1000) && got.failed == 1, "a connection that ends");
+  ok(kit_until(usable, 5000) && fake.conns == 2, "is made again");
   get("k");
   memset(&got, 0, sizeof got);
   redis_client_free(client);
@@ -277,7 +277,7 @@ test_gone(void)
   redis_client_free(NULL);
   redis_address_free(&address);
   fake_stop();
-  fake_pass(20);
+  kit_pass(20);
 }
 
 static void
@@ -285,7 +285,7 @@ test_nobody(void)
 {
   begin("", 4096);
   fake_stop();
-  fake_pass(300);
+  kit_pass(300);
   ok(unusable(), "nobody listens: %s", redis_client_why(client));
   end();
 }
@@ -293,7 +293,7 @@ test_nobody(void)
 int
 main(void)
 {
-  fake_worker_start();
+  kit_start();
   test_addresses();
   test_answers();
   test_greeting();
@@ -304,6 +304,6 @@ main(void)
   test_bounds();
   test_gone();
   test_nobody();
-  ok(fake_worker_end(), "no handle is left");
+  ok(kit_end(), "no handle is left");
   return done_testing();
 }
