@@ -10,6 +10,7 @@ script_tests += \
 	t/kit-selftest.t \
 	t/lifecycle.t \
 	t/mw-auth.t \
+	t/mw-ratelimit-redis.t \
 	t/mw-ratelimit.t \
 	t/mw-logsplit.t \
 	t/mw-prefetch.t \

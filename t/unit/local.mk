@@ -308,7 +308,7 @@ t_unit_plugin_cache_reorg_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_cache_reorg_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/plugin-ratelimit.t t/unit/ratelimit-clients.t
 t_unit_ratelimit_clients_t_SOURCES = t/unit/ratelimit-clients.c \
-	plugins/middleware/ratelimit/clients.c plugins/middleware/ratelimit/rate.c \
+	plugins/middleware/ratelimit/account.c plugins/middleware/ratelimit/clients.c plugins/middleware/ratelimit/rate.c \
 	plugins/middleware/ratelimit/total.c
 t_unit_ratelimit_clients_t_LDADD = -lpthread
 t_unit_plugin_ratelimit_t_SOURCES = t/unit/plugin-ratelimit.c t/unit/ratelimit-kit.h $(plugtest)
@@ -324,6 +324,11 @@ t_unit_plugin_auth_t_SOURCES = t/unit/plugin-auth.c t/unit/auth-kit.h $(plugtest
 t_unit_plugin_auth_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_auth_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_auth_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/ratelimit-account.t
+t_unit_ratelimit_account_t_SOURCES = t/unit/ratelimit-account.c \
+	plugins/middleware/ratelimit/account.c plugins/middleware/ratelimit/clients.c \
+	plugins/middleware/ratelimit/rate.c plugins/middleware/ratelimit/total.c
+t_unit_ratelimit_account_t_LDADD = -lpthread
 unit_tests += t/unit/plugin-ratelimit-clients.t
 t_unit_plugin_ratelimit_clients_t_SOURCES = t/unit/plugin-ratelimit-clients.c \
 	t/unit/ratelimit-kit.h $(plugtest)

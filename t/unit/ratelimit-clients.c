@@ -30,7 +30,9 @@ work(void *arg)
 
     seed = seed * 1103515245u + 12345u;
     who.value = (seed >> 8) % job->keys;
-    taken = clients_take(job->clients, who, job->each, RATE_CALL, job->now);
+    taken = clients_take(job->clients, &(struct clients_call){ .who = who, .each = job->each,
+                                                               .cost = RATE_CALL,
+                                                               .now = job->now });
     job->now += job->step;
     job->allowed += taken.wait_ms == 0;
     job->added += taken.added;

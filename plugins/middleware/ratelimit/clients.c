@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "account.h"
 #include "total.h"
 
 #define SHARDS_MAX 16u
@@ -20,6 +21,7 @@ struct client {
   uint32_t place;                /* in the heap */
   uint64_t idle_at;              /* ms: nothing is lost when it is forgotten then */
   struct bucket bucket;
+  struct account account;        /* of the bucket */
   struct total_share share;
 };
 
@@ -241,47 +243,128 @@ add(struct shard *shard, uint32_t *chain, struct client_key key, uint64_t now)
 
 /* --- calls ------------------------------------------------------------------------------- */
 
-/* Takes from both buckets or from none. */
-static uint64_t
-charge(struct clients *clients, struct client *client, const struct rate *each, unsigned cost,
-       uint64_t now)
+static struct shard *
+shard_of(struct clients *clients, uint64_t h)
 {
-  uint64_t wait = 0, price = each->price * cost, idle_at;
+  return &clients->shards[h >> 32 & (clients->shard_count - 1)];
+}
+
+/* After what it owes has changed. */
+static void
+put_in_order(struct shard *shard, uint32_t slot, const struct rate *each)
+{
+  struct client *client = &shard->slots[slot];
+  uint64_t idle_at = each->gain > 0 ? bucket_full_at(&client->bucket, each) : 0;
+
+  client->idle_at = idle_at > client->share.idle_at ? idle_at : client->share.idle_at;
+  heap_up(shard, client->place);
+  heap_down(shard, client->place);
+}
+
+/* Takes from both buckets or from none. */
+static void
+charge(struct clients *clients, struct client *client, const struct clients_call *call,
+       struct clients_taken *taken)
+{
+  const struct rate *each = call->each;
+  uint64_t price = each->price * call->cost;
 
   if (each->gain > 0) {
-    bucket_settle(&client->bucket, each, now);
-    wait = bucket_wait(&client->bucket, each, price, each->cap);
+    bucket_settle(&client->bucket, each, call->now);
+    taken->wait_ms = bucket_wait(&client->bucket, each, price, each->cap);
   }
-  if (wait == 0 && clients->total_there)
-    wait = total_take(&clients->total, &client->share, cost, now);
-  if (wait == 0 && each->gain > 0)
-    client->bucket.debt += price;
-  idle_at = each->gain > 0 ? bucket_full_at(&client->bucket, each) : 0;
-  client->idle_at = idle_at > client->share.idle_at ? idle_at : client->share.idle_at;
-  return wait;
+  if (taken->wait_ms == 0 && clients->total_there)
+    taken->wait_ms = total_take(&clients->total, &client->share, call->cost, call->now,
+                                call->share ? &taken->total_due_us : NULL);
+  if (taken->wait_ms > 0 || each->gain == 0)
+    return;
+  client->bucket.debt += price;
+  account_take(&client->account, &client->bucket, price, call->share);
+  if (call->share)
+    taken->due_us = account_due(&client->account, each);
 }
 
 struct clients_taken
-clients_take(struct clients *clients, struct client_key who, const struct rate *each,
-             unsigned cost, uint64_t now)
+clients_take(struct clients *clients, const struct clients_call *call)
 {
   struct clients_taken taken = { 0 };
-  uint64_t h = hash(clients, who);
-  struct shard *shard = &clients->shards[h >> 32 & (clients->shard_count - 1)];
+  uint64_t h = hash(clients, call->who);
+  struct shard *shard = shard_of(clients, h);
   uint32_t *chain = chain_of(clients, shard, h), slot;
 
-  if (each->gain == 0 && !clients->total_there)
+  if (call->each->gain == 0 && !clients->total_there)
     return taken;
   (void)pthread_mutex_lock(&shard->lock);
-  slot = find(shard, *chain, who);
+  slot = find(shard, *chain, call->who);
   if (slot == NONE) {
-    make_room(clients, shard, now, &taken);
-    slot = add(shard, chain, who, now);
+    make_room(clients, shard, call->now, &taken);
+    slot = add(shard, chain, call->who, call->now);
     taken.added++;
   }
-  taken.wait_ms = charge(clients, &shard->slots[slot], each, cost, now);
-  heap_up(shard, shard->slots[slot].place);
-  heap_down(shard, shard->slots[slot].place);
+  charge(clients, &shard->slots[slot], call, &taken);
+  put_in_order(shard, slot, call->each);
   (void)pthread_mutex_unlock(&shard->lock);
   return taken;
+}
+
+/* --- the ledger -------------------------------------------------------------------------- */
+
+/* What to do with a client's account. */
+enum about { ABOUT_TOLD, ABOUT_MORE, ABOUT_GIVE_UP };
+
+/* Nothing happens to one who was forgotten meanwhile. */
+static uint64_t
+settle(struct clients *clients, const struct clients_call *call, enum about about,
+       uint64_t owed_us)
+{
+  uint64_t h = hash(clients, call->who), left = 0;
+  struct shard *shard = shard_of(clients, h);
+  struct client *client;
+  uint32_t slot;
+
+  (void)pthread_mutex_lock(&shard->lock);
+  slot = find(shard, *chain_of(clients, shard, h), call->who);
+  if (slot != NONE) {
+    client = &shard->slots[slot];
+    if (about == ABOUT_TOLD)
+      account_told(&client->account, &client->bucket, call->each, owed_us, call->now);
+    else if (about == ABOUT_MORE)
+      left = account_more(&client->account, call->each);
+    else
+      account_give_up(&client->account);
+    put_in_order(shard, slot, call->each);
+  }
+  (void)pthread_mutex_unlock(&shard->lock);
+  return left;
+}
+
+void
+clients_told(struct clients *clients, const struct clients_call *call, bool total,
+             uint64_t owed_us)
+{
+  if (total)
+    total_told(&clients->total, owed_us, call->now);
+  else
+    (void)settle(clients, call, ABOUT_TOLD, owed_us);
+}
+
+uint64_t
+clients_more(struct clients *clients, const struct clients_call *call, bool total)
+{
+  return total ? total_more(&clients->total) : settle(clients, call, ABOUT_MORE, 0);
+}
+
+void
+clients_give_up(struct clients *clients, const struct clients_call *call, bool total)
+{
+  if (total)
+    total_give_up(&clients->total);
+  else
+    (void)settle(clients, call, ABOUT_GIVE_UP, 0);
+}
+
+const struct rate *
+clients_total_rate(const struct clients *clients)
+{
+  return &clients->total.rate;
 }

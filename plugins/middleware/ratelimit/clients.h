@@ -25,16 +25,37 @@ struct clients_limits {
 struct clients *clients_new(const struct clients_limits *limits);
 void clients_free(struct clients *clients);
 
-/* What came of a call. */
+/* A call. */
+struct clients_call {
+  struct client_key who;
+  const struct rate *each;       /* its rate, always the same one; gain 0: no limit of its own */
+  unsigned cost;                 /* not 0 */
+  uint64_t now;                  /* ms */
+  bool share;                    /* there is a ledger that can be told (account.h) */
+};
+
+/* What came of it. */
 struct clients_taken {
   uint64_t wait_ms;              /* 0: it may pass, and has been paid for; else refused */
   int64_t added;                 /* clients that came into the table less those that left */
   int64_t evicted;               /* that left though their bucket was not full */
+  uint64_t due_us, total_due_us; /* not 0: to be told to the ledger, about the client and about all */
 };
 
-/* A call of `cost` (not 0) by `who`, whose rate is `each` (always the same one; gain 0: it has no
- * limit of its own), at `now` (ms). Any thread. */
-struct clients_taken clients_take(struct clients *clients, struct client_key who,
-                                  const struct rate *each, unsigned cost, uint64_t now);
+/* Any thread. */
+struct clients_taken clients_take(struct clients *clients, const struct clients_call *call);
+
+/* What the ledger said about the client of a call, or about all (`total`), at call->now. Any thread. */
+void clients_told(struct clients *clients, const struct clients_call *call, bool total,
+                  uint64_t owed_us);
+
+/* What is to be told some time after that, or after the ledger said nothing; 0: nothing. */
+uint64_t clients_more(struct clients *clients, const struct clients_call *call, bool total);
+
+/* Neither of them will be asked. */
+void clients_give_up(struct clients *clients, const struct clients_call *call, bool total);
+
+/* That of all together. */
+const struct rate *clients_total_rate(const struct clients *clients);
 
 #endif

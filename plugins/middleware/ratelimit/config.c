@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The configuration of ratelimit. */
+#include "config.h"
 #include "ratelimit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define METHOD_MAX 128u
+#define PREFIX_MAX 100u
 #define COST_MAX ((int64_t)(RATE_COST_MAX / RATE_CALL))
 
 /* --- rates ------------------------------------------------------------------------------- */
@@ -164,6 +166,35 @@ read_exempt(struct ratelimit *self, struct egw_conf *section)
   return r;
 }
 
+/* --- other gateways ---------------------------------------------------------------------- */
+
+static int
+read_redis(struct ratelimit *self, struct egw_conf *section)
+{
+  if (self->redis == NULL)
+    return 0;
+  if (strlen(self->redis_prefix) > PREFIX_MAX)
+    return egw_conf_error(section, "redis_prefix", "is longer than 100 bytes");
+#ifdef HAVE_HIREDIS
+  const char *why = redis_address_read(self->redis, &self->address);
+
+  return why == NULL ? 0 : egw_conf_error(section, "redis", "%s", why);
+#else
+  return egw_conf_error(section, "redis", "this ethrpc-gw was built without hiredis");
+#endif
+}
+
+static void
+free_redis(struct ratelimit *self)
+{
+#ifdef HAVE_HIREDIS
+  if (self->redis != NULL)
+    redis_address_free(&self->address);
+#else
+  (void)self;
+#endif
+}
+
 /* --- all of it --------------------------------------------------------------------------- */
 
 int
@@ -172,7 +203,7 @@ ratelimit_configure(void *mine, struct egw_conf *section)
   struct ratelimit *self = mine;
   struct clients_limits limits = { .most = (uint64_t)self->max_clients };
   int r = read_rates(self, section, &limits) | read_lists(self, section) |
-          read_exempt(self, section);
+          read_exempt(self, section) | read_redis(self, section);
 
   if (r < 0)
     return -1;
@@ -192,6 +223,7 @@ ratelimit_unconfigure(void *mine)
   clients_free(self->clients);
   self->clients = NULL;
   rules_free(&self->rules);
+  free_redis(self);
   free(self->nets);
   self->nets = NULL;
   self->net_count = 0;
@@ -225,6 +257,12 @@ const struct egw_option ratelimit_options[] = {
   { .name = "max_clients", .type = EGW_OPT_INT,
     .offset = offsetof(struct ratelimit, max_clients), .fallback = "65536", .min = 1,
     .max = 4194304, .help = "Clients that are kept in mind" },
+  { .name = "redis", .type = EGW_OPT_SECRET, .offset = offsetof(struct ratelimit, redis),
+    .help = "Server by which several gateways have their limits in common: "
+            "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] or unix:PATH" },
+  { .name = "redis_prefix", .type = EGW_OPT_STRING,
+    .offset = offsetof(struct ratelimit, redis_prefix), .fallback = "ethrpc-gw:limit:",
+    .help = "What the names of keys in Redis begin with" },
   { .name = "http_status", .type = EGW_OPT_BOOL,
     .offset = offsetof(struct ratelimit, http_status), .fallback = "true",
     .help = "Refusals over HTTP have the status 429 instead of 200" },

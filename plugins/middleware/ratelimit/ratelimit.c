@@ -5,17 +5,24 @@
  *
  * A client is who a stage above says it is (egw_set_identity), else the address its connection
  * comes from, or that a trusted proxy names. */
+#include "config.h"
 #include "ratelimit.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 #include <ethrpc-gw/version.h>
+#include "ledger.h"
 
 #define RATE_LIMIT_EXCEEDED (-32005)
 #define MESSAGE "rate limit exceeded"
 
-enum metric { METRIC_ALLOWED, METRIC_REFUSED, METRIC_CLIENTS, METRIC_EVICTED };
+enum metric { METRIC_ALLOWED, METRIC_REFUSED, METRIC_CLIENTS, METRIC_EVICTED,
+              METRIC_TOLD, METRIC_UNTOLD };
+
+struct ratelimit_worker {
+  struct ledger *ledger;         /* or NULL */
+};
 
 /* A stage above may send a call down again: it is let through once it has been. */
 struct ratelimit_call {
@@ -72,19 +79,94 @@ log_refused(const struct egw_call *call, const struct egw_client *client, uint64
             client->listener == NULL ? "-" : client->listener, wait_ms);
 }
 
+/* --- other gateways ---------------------------------------------------------------------- */
+
+#ifdef HAVE_HIREDIS
+static bool
+has_ledger(const struct ratelimit_worker *mine)
+{
+  return ledger_usable(mine->ledger);
+}
+
+static void
+tell(const struct egw_at *at, const char *network, const struct clients_call *call,
+     const struct clients_taken *taken)
+{
+  const struct ratelimit_worker *mine = at->mine;
+
+  if (taken->due_us > 0 || taken->total_due_us > 0)
+    ledger_tell(mine->ledger, at, network, call, taken);
+}
+
+static int
+ratelimit_worker_start(const void *instance, void *memory, struct egw_worker *worker)
+{
+  const struct ratelimit *self = instance;
+  struct ratelimit_worker *mine = memory;
+  struct ledger_options options = { .address = &self->address, .prefix = self->redis_prefix,
+                                    .clients = self->clients, .told_metric = METRIC_TOLD,
+                                    .failed_metric = METRIC_UNTOLD };
+
+  if (self->redis == NULL)
+    return 0;
+  mine->ledger = ledger_new(&options, worker);
+  if (mine->ledger == NULL)
+    egw_log(EGW_WARN, "ratelimit", "no connection to redis can be made: a worker limits alone");
+  return 0;
+}
+
+static void
+ratelimit_worker_stop(const void *instance, void *memory, struct egw_worker *worker)
+{
+  struct ratelimit_worker *mine = memory;
+
+  (void)instance;
+  (void)worker;
+  ledger_free(mine->ledger);
+  mine->ledger = NULL;
+}
+#else
+static bool
+has_ledger(const struct ratelimit_worker *mine)
+{
+  return mine->ledger != NULL;
+}
+
+static void
+tell(const struct egw_at *at, const char *network, const struct clients_call *call,
+     const struct clients_taken *taken)
+{
+  (void)at;
+  (void)network;
+  (void)call;
+  (void)taken;
+}
+
+#define ratelimit_worker_start NULL
+#define ratelimit_worker_stop NULL
+#endif
+
+/* --- calls ------------------------------------------------------------------------------- */
+
 static struct clients_taken
 take(const struct egw_at *at, const struct egw_call *call, const struct egw_client *client,
      const struct address *address)
 {
   const struct ratelimit *self = at->self;
+  const struct ratelimit_worker *mine = at->mine;
   struct clients_taken taken = { .wait_ms = 0 };
-  unsigned cost = rules_cost(&self->rules, call);
-  struct client_key who = client->identity != NULL ? address_key_of_name(client->identity)
-                                                   : address_key(address, client->peer);
+  struct clients_call asked = {
+    .who = client->identity != NULL ? address_key_of_name(client->identity)
+                                    : address_key(address, client->peer),
+    .each = rules_rate(&self->rules, client->identity),
+    .cost = rules_cost(&self->rules, call),
+    .now = egw_now_ms(at->worker),
+    .share = has_ledger(mine),
+  };
 
-  if (cost > 0)
-    taken = clients_take(self->clients, who, rules_rate(&self->rules, client->identity), cost,
-                         egw_now_ms(at->worker));
+  if (asked.cost > 0)
+    taken = clients_take(self->clients, &asked);
+  tell(at, egw_network(call), &asked, &taken);
   if (taken.added != 0)
     egw_count(at, METRIC_CLIENTS, taken.added);
   if (taken.evicted != 0)
@@ -127,6 +209,10 @@ static const struct egw_metric metrics[] = {
                        .help = "Clients in the table" },
   [METRIC_EVICTED] = { .name = "evicted", .kind = EGW_METRIC_COUNTER,
                        .help = "Clients forgotten too early, because the table was full" },
+  [METRIC_TOLD] = { .name = "shared", .kind = EGW_METRIC_COUNTER,
+                    .help = "Times that counters were settled with those of other gateways" },
+  [METRIC_UNTOLD] = { .name = "unshared", .kind = EGW_METRIC_COUNTER,
+                      .help = "Times that Redis gave no answer of use to it" },
   EGW_METRIC_TABLE_END
 };
 
@@ -139,8 +225,11 @@ static const struct egw_middleware ratelimit = {
     .options = ratelimit_options,
     .metrics = metrics,
     .instance_size = sizeof(struct ratelimit),
+    .worker_size = sizeof(struct ratelimit_worker),
     .configure = ratelimit_configure,
     .unconfigure = ratelimit_unconfigure,
+    .worker_start = ratelimit_worker_start,
+    .worker_stop = ratelimit_worker_stop,
   },
   .call_size = sizeof(struct ratelimit_call),
   .kinds = EGW_KIND_ALL,

@@ -7,6 +7,7 @@
 #include "address.h"
 #include "clients.h"
 #include "rules.h"
+#include "../../common/redis/redis.h"
 
 struct ratelimit {
   const char *per_client, *per_key, *total;
@@ -19,6 +20,8 @@ struct ratelimit {
   size_t net_count;
   struct rules rules;
   struct clients *clients;       /* shared by the workers */
+  const char *redis, *redis_prefix;
+  struct redis_address address;  /* of redis, if that is not NULL */
 };
 
 enum ratelimit_cost { COST_FLAT, COST_METHOD };

@@ -65,7 +65,8 @@ charge_share(struct bucket *bucket, const struct rate *rate, uint64_t price)
 }
 
 uint64_t
-total_take(struct total *total, struct total_share *share, unsigned cost, uint64_t now)
+total_take(struct total *total, struct total_share *share, unsigned cost, uint64_t now,
+           uint64_t *due_us)
 {
   uint64_t price = total->rate.price * cost, limit = total->rate.cap, wait;
   struct rate own;
@@ -80,6 +81,9 @@ total_take(struct total *total, struct total_share *share, unsigned cost, uint64
   wait = bucket_wait(&total->bucket, &total->rate, price, limit);
   if (wait == 0) {
     total->bucket.debt += price;
+    account_take(&total->account, &total->bucket, price, due_us != NULL);
+    if (due_us != NULL)
+      *due_us = account_due(&total->account, &total->rate);
     charge_share(&share->bucket, &own, own.price * cost);
   }
   share->idle_at = bucket_full_at(&share->bucket, &own);
@@ -87,4 +91,31 @@ total_take(struct total *total, struct total_share *share, unsigned cost, uint64
     share->idle_at = share->window * WINDOW_MS;
   (void)pthread_mutex_unlock(&total->lock);
   return wait;
+}
+
+void
+total_told(struct total *total, uint64_t owed_us, uint64_t now)
+{
+  (void)pthread_mutex_lock(&total->lock);
+  account_told(&total->account, &total->bucket, &total->rate, owed_us, now);
+  (void)pthread_mutex_unlock(&total->lock);
+}
+
+uint64_t
+total_more(struct total *total)
+{
+  uint64_t us;
+
+  (void)pthread_mutex_lock(&total->lock);
+  us = account_more(&total->account, &total->rate);
+  (void)pthread_mutex_unlock(&total->lock);
+  return us;
+}
+
+void
+total_give_up(struct total *total)
+{
+  (void)pthread_mutex_lock(&total->lock);
+  account_give_up(&total->account);
+  (void)pthread_mutex_unlock(&total->lock);
 }

@@ -11,12 +11,14 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include "account.h"
 #include "rate.h"
 
 struct total {
   struct rate rate;
   pthread_mutex_t lock;
   struct bucket bucket;
+  struct account account;        /* of the bucket */
   uint64_t window;               /* number of the current one */
   uint64_t active, active_before; /* clients in this window and in the one before */
 };
@@ -32,9 +34,14 @@ struct total_share {
 int total_init(struct total *total, const struct rate *rate);
 void total_free(struct total *total);
 
-/* Takes `cost` for the client: 0; or nothing, and in how many ms it may try again. The caller
- * keeps other threads from the share. */
+/* Takes `cost` for the client: 0; or nothing, and in how many ms it may try again. *due_us (or
+ * NULL) gets what account_due() says. The caller keeps other threads from the share. */
 uint64_t total_take(struct total *total, struct total_share *share, unsigned cost,
-                    uint64_t now);
+                    uint64_t now, uint64_t *due_us);
+
+/* What the ledger said; what there is to tell later; that nobody will: account.h. */
+void total_told(struct total *total, uint64_t owed_us, uint64_t now);
+uint64_t total_more(struct total *total);
+void total_give_up(struct total *total);
 
 #endif

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Gateways that have their limits in common by a Redis server, in the whole program: what one lets
+through the others count; a server that is away, stalls or refuses costs nobody a call."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+
+import tap
+import wire
+from clients import dial_unix, request
+from gateway import Gateway
+from wire import row
+
+
+class Redis:
+    """A server on a unix socket of its own, without a disk."""
+
+    def __init__(self, *options):
+        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        if program is None:
+            raise tap.Skip("no redis-server")
+        self.folder = tempfile.mkdtemp(prefix="egw-redis-")
+        self.path = os.path.join(self.folder, "sock")
+        self.command = [program, "--port", "0", "--unixsocket", self.path, "--save", "",
+                        "--appendonly", "no", "--dir", self.folder] + list(options)
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        tap.eventually(lambda: self.ask("PING") == b"+PONG\r\n", 10, "redis answers", 0.02)
+
+    def ask(self, *words):
+        """The bytes of a short reply; None without a server."""
+        try:
+            sock = dial_unix(self.path)
+        except OSError:
+            return None
+        with sock:
+            sock.sendall(" ".join(words).encode() + b"\r\n")
+            return sock.recv(65536)
+
+    def keys(self, pattern="ethrpc-gw:limit:main:*"):
+        return self.ask("KEYS", pattern).split(b"\r\n")[2::2]
+
+    def owed(self):
+        """In how many seconds nothing is owed, by the client that owes most."""
+        return max(int(self.ask("PTTL", key.decode())[1:]) / 1000 for key in self.keys())
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def gateways(env, redis, count=2, **options):
+    upstream = {"name": "n0", "url": env.node.url()}
+    stage = dict({"use": "ratelimit", "redis": "unix:" + redis.path, "http_status": False},
+                 **options)
+    made = []
+    for _ in range(count):
+        made.append(Gateway([upstream], middleware=[{"use": "methods"}, stage]))
+    for gw in made:
+        connected(gw)
+    return made
+
+
+def connected(gw):
+    """Until a call has been told."""
+    with gw.http() as client:
+        def settled():
+            client.call("net_version").ok()
+            return shared(gw) > 0
+        tap.eventually(settled, 10, "a counter is settled", 0.02)
+
+
+def shared(gw, name="shared"):
+    return gw.metric("ethrpcgw_ratelimit_%s_total" % name)
+
+
+def passed(gw, kind, count):
+    with gw.client(kind) as client:
+        got = client.batch([request("eth_call", [i], i) for i in range(count)])
+    for reply in got:
+        if reply.error is not None:
+            reply.refused(-32005)
+    return sum(r.error is None for r in got)
+
+
+def stop(made):
+    for gw in made:
+        gw.stop()
+
+
+LIMIT = {"per_client": "2000/h", "burst": 2000}
+USED_UP = {"per_client": "60/h", "burst": 60}
+
+
+@row("R5", "what one gateway let through counts at the other, %s", clients="-", upstreams="http",
+     each=["http", "ws", "ipc"])
+def common(env, kind):
+    with Redis() as redis:
+        made = gateways(env, redis, **USED_UP)
+        tap.at_least(passed(made[0], kind, 100), 40)
+        tap.eventually(lambda: redis.owed() >= 40 * 60, 5, "it is told")
+        # some calls may be let through by who has not heard of it yet
+        late = []
+        tap.eventually(lambda: late.append(passed(made[1], kind, 1)) or late[-1] == 0, 5,
+                       "the other has heard of it", 0.02)
+        tap.at_most(sum(late), 20)
+        tap.eq(passed(made[1], kind, 50), 0, "and lets nothing through")
+        tap.eq(len(redis.keys()), 1 if kind != "ipc" else 2, "keys in Redis")
+        stop(made)
+
+
+@row("R5", "and what is left stays", clients="-", upstreams="http")
+def left(env):
+    with Redis() as redis:
+        made = gateways(env, redis, **LIMIT)
+        tap.eq(passed(made[0], "http", 500), 500, "at one")
+        tap.eq(passed(made[1], "http", 500), 500, "at the other")
+        stop(made)
+
+
+@row("R5", "the total is common too", clients="-", upstreams="http")
+def total(env):
+    with Redis() as redis:
+        made = gateways(env, redis, per_client="none", total="60/h")
+        tap.eq(redis.keys(), redis.keys("*:total:*"), "keys in Redis")
+        tap.eq(len(redis.keys()), 1, "their number")
+        stop(made)
+
+
+@row("R5", "gateways with another prefix have nothing to do with it", clients="-",
+     upstreams="http")
+def prefix(env):
+    with Redis() as redis:
+        one = gateways(env, redis, 1, redis_prefix="a:", **USED_UP)
+        other = gateways(env, redis, 1, redis_prefix="b:", **USED_UP)
+        tap.at_least(passed(one[0], "http", 100), 20)
+        tap.at_least(passed(other[0], "http", 100), 20)
+        tap.eq(len(redis.keys("a:main:*")), 1, "keys of the first")
+        tap.eq(len(redis.keys("b:main:*")), 1, "keys of the second")
+        stop(one + other)
+
+
+@row("R5", "a server that is killed, and comes back", clients="-", upstreams="http")
+def killed(env):
+    with Redis() as redis:
+        made = gateways(env, redis, 1, **LIMIT)
+        redis.stop()
+        with made[0].http() as client:
+            for i in range(200):
+                client.call("eth_call", [i]).ok()
+        redis.start()
+        told = shared(made[0])
+        with made[0].http() as client:
+            def settled():
+                client.call("eth_call", [1]).ok()
+                return shared(made[0]) > told
+            tap.eventually(settled, 20, "counters are settled again", 0.05)
+        stop(made)
+
+
+@row("R5", "a server that stalls holds no call up", clients="-", upstreams="http")
+def stalled(env):
+    with Redis() as redis:
+        made = gateways(env, redis, 1, **LIMIT)
+        redis.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with made[0].http() as client:
+            for i in range(300):
+                client.call("eth_call", [i], timeout=4).ok()
+        took = time.monotonic() - began
+        tap.at_most(took, tap.limit(3))
+        redis.process.send_signal(signal.SIGCONT)
+        stop(made)
+
+
+@row("R5", "a server that refuses", clients="-", upstreams="http")
+def refusing(env):
+    with Redis() as redis:
+        made = gateways(env, redis, 1, **LIMIT)
+        key = redis.keys()[0].decode()
+        redis.ask("DEL", key)
+        redis.ask("LPUSH", key, "x")
+        with made[0].http() as client:
+            def failed():
+                client.call("eth_call", [1]).ok()
+                return shared(made[0], "unshared") > 0
+            tap.eventually(failed, 5, "it is counted", 0.02)
+        tap.check("redis can't keep the common counters" in made[0].log(), "it is logged")
+        stop(made)
+
+
+@row("R5", "without a server each limits alone", clients="-", upstreams="http")
+def alone(env):
+    upstream = {"name": "n0", "url": env.node.url()}
+    stage = {"use": "ratelimit", "redis": "unix:/nonexistent/egw.sock", "per_client": "5/h",
+             "burst": 5}
+    with Gateway([upstream], middleware=[{"use": "methods"}, stage]) as gw:
+        tap.eq(passed(gw, "http", 20), 5, "calls")
+        tap.eq(shared(gw), 0, "settled")
+
+
+wire.main()
