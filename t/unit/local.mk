@@ -374,3 +374,11 @@ t_unit_cache_disk_t_SOURCES = t/unit/cache-disk.c t/lib/worker-kit.h $(cache_dis
 t_unit_cache_disk_t_LDADD = src/libegw.a $(LMDB_LIBS) $(core_libs)
 endif
 EXTRA_DIST += t/unit/cache-book.c t/unit/cache-disk.c t/lib/worker-kit.h
+if HAVE_HIREDIS
+unit_tests += t/unit/cache-share.t
+t_unit_cache_share_t_SOURCES = t/unit/cache-share.c t/lib/fake-redis.h t/lib/worker-kit.h \
+	$(cache_share_files) $(cache_record) $(redis_sources)
+t_unit_cache_share_t_CFLAGS = $(AM_CFLAGS) $(HIREDIS_CFLAGS)
+t_unit_cache_share_t_LDADD = src/libegw.a $(HIREDIS_LIBS) $(core_libs)
+endif
+EXTRA_DIST += t/unit/cache-share.c
