@@ -43,7 +43,7 @@ struct egw_slice egw_json_member(struct egw_slice object, const char *key);
 struct egw_slice egw_json_element(struct egw_slice array, size_t index);
 
 /* Walks an array or object: start with *cursor = 0; true while there is a next one. For an
- * object `key` gets the raw key with its quotes; for an array it is missing. */
+ * object `key` gets the raw key with its quotes; for an array it is missing. NULL: not wanted. */
 bool egw_json_next(struct egw_slice container, size_t *cursor, struct egw_slice *key,
                    struct egw_slice *value);
 

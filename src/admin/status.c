@@ -11,7 +11,6 @@
 #include <libwebsockets.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <string.h>
 #include "admin/status.h"
 #include "chain/chain.h"
@@ -20,6 +19,7 @@
 #include "obs/families.h"
 #include "obs/print.h"
 #include "upstream/upstream.h"
+#include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
 
 #define TEXT_(x) #x
@@ -228,11 +228,9 @@ static void
 put_block(struct doc *doc, cJSON *to, const char *key, const struct egw_block *block)
 {
   cJSON *item = add_object(doc, to, key);
-  char text[2 * sizeof(block->hash) + 3] = "0x";
-  unsigned i;
+  char text[2 * sizeof(block->hash) + 3];
 
-  for (i = 0; i < sizeof(block->hash); i++)
-    snprintf(text + 2 + 2 * i, 3, "%02x", block->hash[i]);
+  egw_hex_print(block->hash, sizeof(block->hash), text);
   add_number(doc, item, "number", (double)block->number);
   add_text(doc, item, "hash", text);
 }

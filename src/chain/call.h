@@ -36,6 +36,7 @@ struct want {
   bool at_tip;                  /* that is the newest one there is; */
   bool latest;                  /* and the call said "latest"; */
   bool known;                   /* the block is known to exist */
+  bool hash;                    /* it is named by its hash */
   bool state;                   /* its state (or logs, receipts) from `lowest` on is needed */
   uint64_t block, lowest;
 };
@@ -115,6 +116,9 @@ struct egw_call {
   struct dispatch dispatch;
   struct out *stream;           /* CALL_STREAMING */
   void *push;                   /* push/: the subscription being made */
+  struct list push_node;        /* push/: waits for the head of the network, */
+  void (*push_then)(struct egw_call *call); /* and what then */
+  uint64_t push_look;           /* the head must have been looked at since: see head_look() */
 };
 
 /* A new client call in `arena`; `method` and `params` must live as long as it. NULL: no memory. */

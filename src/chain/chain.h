@@ -15,6 +15,7 @@
 struct egw_head;
 struct gateway;
 struct head;
+struct hub;
 struct upstream;
 
 /* One middleware instance of a network. */
@@ -59,6 +60,7 @@ struct network {
   unsigned upstream_count;
   struct head *head;                 /* head/head.h */
   bool hears_head;                   /* a stage has a head() callback */
+  struct hub *hub;                   /* push/hub.h */
 };
 
 /* Builds chains from the configured stages. 0 or -1 (memory, too many stages). Main thread. */

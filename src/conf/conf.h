@@ -67,12 +67,16 @@ struct conf_stage {
   struct egw_conf *section;
 };
 
+/* Who keeps subscriptions and filters. */
+enum conf_push { PUSH_SERVED, PUSH_PASSED };
+
 struct conf_network {
   const char *name;
   int64_t chain_id;                 /* 0: not given */
   uint64_t timeout;                 /* ms: a call's deadline */
   uint64_t attempt_timeout;         /* ms: one upstream attempt */
   uint64_t stream_threshold;        /* replies longer than this are streamed */
+  int subscriptions;                /* enum conf_push */
   uint64_t poll_interval;           /* ms: how often a node that does not push is asked for its head */
   struct conf_upstream *upstreams;
   size_t upstream_count;

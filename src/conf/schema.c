@@ -125,6 +125,8 @@ const struct egw_option conf_admin_options[] = { LISTENER_COMMON("8646"), EGW_OP
 #define NETWORK(word, kind, field, ...)                                                       \
   ROW(word, kind, struct conf_network, field, __VA_ARGS__)
 
+static const char *const push_words[] = { "served", "passed", NULL };
+
 const struct egw_option conf_network_options[] = {
   NETWORK("name", EGW_OPT_STRING, name, .fallback = "default",
           .help = "Name of the network; it is reached by the path /NAME"),
@@ -140,6 +142,10 @@ const struct egw_option conf_network_options[] = {
   NETWORK("poll_interval", EGW_OPT_DURATION, poll_interval, .fallback = "1s", .min = 10,
           .max = HOUR, .help = "How often a node that does not push its heads is asked for its"
                                " newest block, at most; half of the time between blocks if less"),
+  NETWORK("subscriptions", EGW_OPT_ENUM, subscriptions, .fallback = "served",
+          .choices = push_words,
+          .help = "Heads, logs, pending transactions and filters: served by the gateway itself, or"
+                  " passed to one node"),
   PART("upstreams", .help = "The nodes"),
   PART("middleware", .help = "The stages a call passes; default: ( { use = \"methods\"; } )"),
   EGW_OPTION_END

@@ -7,6 +7,7 @@
 #include "conf/url.h"
 #include "gateway/gateway.h"
 #include "head/head.h"
+#include "push/hub.h"
 #include "upstream/upstream.h"
 
 #define WHY_MAX 512
@@ -147,6 +148,9 @@ allocate(struct gateway *gateway)
   gateway->heads = calloc(conf->network_count + 1, sizeof(*gateway->heads));
   if (gateway->networks == NULL || gateway->upstreams == NULL || gateway->heads == NULL)
     return -1;
+  gateway->hubs = calloc(conf->network_count + 1, sizeof(*gateway->hubs));
+  if (gateway->hubs == NULL)
+    return -1;
   gateway->network_count = conf->network_count;
   gateway->upstream_count = upstreams;
   return 0;
@@ -175,7 +179,8 @@ gateway_build(struct gateway *gateway, struct conf *conf)
     network->index = (unsigned)i;
     network->gateway = gateway;
     network->head = &gateway->heads[i];
-    if (head_init(network->head) < 0) {
+    network->hub = &gateway->hubs[i];
+    if (head_init(network->head) < 0 || hub_init(network->hub, network) < 0) {
       conf_error(conf, "out of memory");
       return -1;
     }
@@ -213,6 +218,8 @@ gateway_free(struct gateway *gateway)
     network_free_chains(network);
     free(network->stages);
     free(network->upstreams);
+    if (network->hub != NULL)
+      hub_free(network->hub);
     if (network->head != NULL)
       head_free(network->head);
   }
@@ -220,6 +227,7 @@ gateway_free(struct gateway *gateway)
     free_instance(gateway->upstreams[i].plugin, gateway->upstreams[i].self);
     url_free(&gateway->upstreams[i].url);
   }
+  free(gateway->hubs);
   free(gateway->heads);
   free(gateway->networks);
   free(gateway->upstreams);

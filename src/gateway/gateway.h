@@ -16,6 +16,7 @@
 #include "worker/worker.h"
 
 struct head;
+struct hub;
 struct network;
 struct upstream;
 struct gateway_run;
@@ -28,6 +29,7 @@ struct gateway {
   struct network *networks;      /* chain/chain.h */
   size_t network_count;
   struct head *heads;            /* head/head.h; by network index */
+  struct hub *hubs;              /* push/hub.h; by network index */
   struct upstream *upstreams;    /* upstream/upstream.h; all networks, by index */
   size_t upstream_count;
   struct listeners listeners;

@@ -17,6 +17,7 @@
 #include "gateway/notify.h"
 #include "head/head.h"
 #include "obs/log.h"
+#include "push/local.h"
 #include "upstream/upstream.h"
 
 #define WORKERS_DEFAULT_MAX 8
@@ -279,7 +280,7 @@ make_workers(struct gateway_run *run)
     if (worker_init(&gateway->workers[i], gateway, i, n) < 0)
       return -1;
     gateway->worker_count = i + 1;
-    if (head_worker_init(&gateway->workers[i]) < 0)
+    if (head_worker_init(&gateway->workers[i]) < 0 || local_init(&gateway->workers[i]) < 0)
       return -1;
     run->workers[i] = (struct worker_run){ .worker = &gateway->workers[i], .run = run };
   }
@@ -368,6 +369,7 @@ end(struct gateway_run *run)
   for (i = 0; i < gateway->worker_count; i++) {
     links_free(&gateway->workers[i]);
     stages_free(&gateway->workers[i]);
+    local_free(&gateway->workers[i]);
     head_worker_free(&gateway->workers[i]);
     worker_free(&gateway->workers[i]);
   }

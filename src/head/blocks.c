@@ -4,51 +4,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
 
 #define SWEEP_EVERY 64u   /* headers added between two sweeps */
 
-static int
-nibble(char c)
-{
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* A raw JSON string "0x..." of 32 bytes. */
-static bool
-hash_parse(struct egw_slice raw, unsigned char out[HASH_LEN])
-{
-  unsigned i;
-
-  if (raw.len != 4 + 2 * HASH_LEN || raw.ptr[0] != '"' || raw.ptr[1] != '0' || raw.ptr[2] != 'x')
-    return false;
-  for (i = 0; i < HASH_LEN; i++) {
-    int a = nibble(raw.ptr[3 + 2 * i]), b = nibble(raw.ptr[4 + 2 * i]);
-
-    if (a < 0 || b < 0)
-      return false;
-    out[i] = (unsigned char)(a << 4 | b);
-  }
-  return true;
-}
-
 void
 hash_text(const unsigned char hash[HASH_LEN], char out[67])
 {
-  static const char digits[] = "0123456789abcdef";
-  unsigned i;
-
-  out[0] = '0';
-  out[1] = 'x';
-  for (i = 0; i < HASH_LEN; i++) {
-    out[2 + 2 * i] = digits[hash[i] >> 4];
-    out[3 + 2 * i] = digits[hash[i] & 15];
-  }
-  out[66] = '\0';
+  egw_hex_print(hash, HASH_LEN, out);
 }
 
 bool
@@ -58,8 +22,45 @@ block_parse(struct egw_slice object, struct block *out)
   return egw_json_kind(object) == EGW_JSON_OBJECT &&
          egw_json_u64(egw_json_member(object, "number"), &out->number) == 0 &&
          egw_json_u64(egw_json_member(object, "timestamp"), &out->time) == 0 &&
-         hash_parse(egw_json_member(object, "hash"), out->hash) &&
-         hash_parse(egw_json_member(object, "parentHash"), out->parent);
+         egw_hex_read(egw_json_member(object, "hash"), out->hash, HASH_LEN) == HASH_LEN &&
+         egw_hex_read(egw_json_member(object, "parentHash"), out->parent, HASH_LEN) == HASH_LEN;
+}
+
+static bool
+is_list(struct egw_slice key)
+{
+  return egw_json_equals(key, "transactions") || egw_json_equals(key, "uncles") ||
+         egw_json_equals(key, "withdrawals");
+}
+
+struct egw_buf *
+header_raw(struct egw_slice object)
+{
+  struct egw_buf *buf = egw_buf_new(1024);
+  struct egw_slice key, value;
+  size_t cursor = 0;
+  const char *before = "{";
+  bool good = buf != NULL;
+
+  while (good && egw_json_next(object, &cursor, &key, &value)) {
+    if (is_list(key))
+      continue;
+    good = egw_buf_append(buf, before, 1) == 0 && egw_buf_append(buf, key.ptr, key.len) == 0 &&
+           egw_buf_append(buf, ":", 1) == 0 && egw_buf_append(buf, value.ptr, value.len) == 0;
+    before = ",";
+  }
+  if (!good || before[0] == '{' || egw_buf_append(buf, "}", 1) < 0) {
+    egw_buf_unref(buf);
+    return NULL;
+  }
+  return buf;
+}
+
+static void
+block_free(struct block *block)
+{
+  egw_buf_unref(block->raw);
+  free(block);
 }
 
 static struct egw_slice
@@ -88,27 +89,33 @@ sweep(struct blocks *blocks)
         blocks_is_canonical(blocks, block))
       continue;
     strmap_take(&blocks->by_hash, key);
-    free(block);
+    block_free(block);
   }
 }
 
 struct block *
-blocks_add(struct blocks *blocks, const struct block *block)
+blocks_add(struct blocks *blocks, const struct block *block, struct egw_buf *raw)
 {
   struct block *known = blocks_find(blocks, block->hash), *copy;
 
-  if (known != NULL)
+  if (known != NULL) {
+    if (known->raw == NULL && raw != NULL)
+      known->raw = egw_buf_ref(raw);
     return known;
+  }
   if (blocks->added++ >= SWEEP_EVERY)
     sweep(blocks);
   copy = malloc(sizeof(*copy));
   if (copy == NULL)
     return NULL;
   *copy = *block;
+  copy->raw = NULL;
   if (strmap_put(&blocks->by_hash, key_of(copy->hash), copy) < 0) {
     free(copy);
     return NULL;
   }
+  if (raw != NULL)
+    copy->raw = egw_buf_ref(raw);
   return copy;
 }
 
@@ -208,7 +215,7 @@ blocks_free(struct blocks *blocks)
   struct block *block;
 
   while ((block = strmap_next(&blocks->by_hash, &cursor, &key)) != NULL)
-    free(block);
+    block_free(block);
   strmap_free(&blocks->by_hash);
   memset(blocks, 0, sizeof(*blocks));
 }

@@ -15,7 +15,12 @@
 struct block {
   uint64_t number, time;             /* time: seconds since 1970 */
   unsigned char hash[HASH_LEN], parent[HASH_LEN];
+  struct egw_buf *raw;               /* in struct blocks: the header, see header_raw(); or NULL */
 };
+
+/* The header part of a raw block as a node pushes it: the members as they are, without the lists of
+ * transactions, uncles and withdrawals. NULL: no memory. */
+struct egw_buf *header_raw(struct egw_slice object) EGW_MUST_CHECK;
 
 /* Reads number, hash, parentHash and timestamp of a raw block or header object. false: it is none, or
  * one without hash (pending). */
@@ -35,8 +40,8 @@ struct blocks {
 /* The one with this hash, or NULL. */
 struct block *blocks_find(const struct blocks *blocks, const unsigned char hash[HASH_LEN]);
 
-/* Keeps a copy (once); NULL: no memory. */
-struct block *blocks_add(struct blocks *blocks, const struct block *block);
+/* Keeps a copy (once), with a reference to `raw` (NULL: not known); NULL: no memory. */
+struct block *blocks_add(struct blocks *blocks, const struct block *block, struct egw_buf *raw);
 
 bool blocks_is_canonical(const struct blocks *blocks, const struct block *block);
 struct block *blocks_at(const struct blocks *blocks, uint64_t number);

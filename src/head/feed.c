@@ -42,8 +42,11 @@ on_fed(struct worker_job *job)
   f->fed_count = 0;
   f->fed_ms = uv_now(&f->tracker->worker->loop);
   f->feed_failures = 0;
-  for (i = 0; i < n && !f->tracker->stopped; i++)
-    follower_saw(f, &f->fed[i]);
+  for (i = 0; i < n; i++) {
+    if (!f->tracker->stopped)
+      follower_saw(f, &f->fed[i], f->fed_raw[i]);
+    egw_buf_unref(f->fed_raw[i]);
+  }
 }
 
 /* From within the transport: keeps the header for the run queue. When many come at once the last
@@ -57,9 +60,12 @@ on_event(struct subscription *feed, struct egw_slice result)
   if (!block_parse(result, &block))
     return;
   if (f->fed_count == FED_MAX) {
+    egw_buf_unref(f->fed_raw[0]);
+    memmove(&f->fed_raw[0], &f->fed_raw[1], (FED_MAX - 1) * sizeof(f->fed_raw[0]));
     memmove(&f->fed[0], &f->fed[1], (FED_MAX - 1) * sizeof(f->fed[0]));
     f->fed_count--;
   }
+  f->fed_raw[f->fed_count] = egw_buf_copy(result); /* as the node gave it */
   f->fed[f->fed_count++] = block;
   f->fed_job.fn = on_fed;
   worker_run_soon(f->tracker->worker, &f->fed_job);
@@ -141,7 +147,8 @@ feed_close(struct follower *f)
     if (!f->tracker->stopped)
       retry_later(f);
   }
-  f->fed_count = 0;
+  while (f->fed_count != 0)
+    egw_buf_unref(f->fed_raw[--f->fed_count]);
   if (f->fed_job.node.next != NULL)
     list_remove(&f->fed_job.node);
 }

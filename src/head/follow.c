@@ -25,7 +25,7 @@ accept_head(struct follower *f, const struct block *block)
 }
 
 void
-follower_saw(struct follower *f, const struct block *block)
+follower_saw(struct follower *f, const struct block *block, struct egw_buf *raw)
 {
   struct tracker *tracker = f->tracker;
   struct block *mine, *missing;
@@ -36,7 +36,7 @@ follower_saw(struct follower *f, const struct block *block)
     accept_head(f, block);
     return;
   }
-  mine = blocks_add(&tracker->blocks, block);
+  mine = blocks_add(&tracker->blocks, block, raw);
   if (mine == NULL)
     return;
   f->target = *block;
@@ -85,7 +85,7 @@ on_polled(struct question *q)
       feed_close(f);
     }
     f->polled_before = q->block.number;
-    follower_saw(f, &q->block);
+    follower_saw(f, &q->block, q->raw);
   } else {
     tracker_choose(f->tracker);
   }

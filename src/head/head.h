@@ -47,6 +47,7 @@ struct head {
   atomic_uint news;              /* HEAD_NEWS_*: on their way to the owner */
   atomic_bool idle;              /* polled seldom, since no client asks anything */
   atomic_bool wanted;            /* the tracker runs (or will) */
+  atomic_uint waiting;           /* calls that wait for it to be known */
   _Atomic int64_t tier;          /* of the node whose head is the tip */
   struct tracker *tracker;       /* the owner's */
   struct egw_worker *owner;      /* set before the workers run */
@@ -96,6 +97,10 @@ void head_saw(struct egw_worker *worker, struct upstream *upstream, uint64_t num
 /* Something may have changed the chain just now (a transaction was sent; `command`: a development
  * node was told something): the tip is not settled until it has been looked at anew. Any worker. */
 void head_touch(const struct network *network, bool command);
+
+/* Has the nodes looked at now. The snapshot is fresh once its `touched` is at least what this
+ * returns. Any worker. */
+uint64_t head_look(const struct network *network);
 
 /* A client asks again after a long silence. Any worker. */
 void head_wake(const struct network *network);

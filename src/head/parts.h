@@ -24,7 +24,8 @@ struct question {
   bool waiting;                      /* xchg or job */
   bool answered;                     /* a valid reply came, of whatever kind */
   bool has_block, has_number;
-  struct block block;                /* the result as a block's header */
+  struct block block;                /* the result as a block's header, */
+  struct egw_buf *raw;               /* and its bytes, while fn() runs */
   uint64_t number;                   /* the result as a quantity */
 };
 
@@ -68,6 +69,7 @@ struct follower {
   struct egw_xchg *opening;          /* eth_subscribe */
   struct worker_job fed_job;         /* looks at what it brought */
   struct block fed[FED_MAX];
+  struct egw_buf *fed_raw[FED_MAX];
   unsigned fed_count;
   struct wheel_timer feed_timer;     /* opens it (again) */
   unsigned feed_failures;
@@ -136,8 +138,8 @@ void follower_start(struct follower *follower);
 void follower_stop(struct follower *follower);
 /* Asks for the latest block now (or right after the question that is under way). */
 void follower_poll(struct follower *follower);
-/* A header that the follower's node says is its newest. */
-void follower_saw(struct follower *follower, const struct block *block);
+/* A header that the follower's node says is its newest; `raw`: its bytes (header_raw()), or NULL. */
+void follower_saw(struct follower *follower, const struct block *block, struct egw_buf *raw);
 
 /* --- question.c ----------------------------------------------------------------------------- */
 

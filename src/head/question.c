@@ -11,9 +11,13 @@ static void
 on_job(struct worker_job *job)
 {
   struct question *q = container_of(job, struct question, job);
+  struct egw_buf *raw = q->raw; /* fn() may ask the next one */
 
   q->waiting = false;
   q->fn(q);
+  if (q->raw == raw)
+    q->raw = NULL;
+  egw_buf_unref(raw);
 }
 
 static void
@@ -32,6 +36,8 @@ on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
     link_note_failure(xchg->link, outcome == EGW_OK ? EGW_BAD_REPLY : outcome,
                       outcome == EGW_OK ? reply.why : why);
   q->has_block = reply.kind == RPC_REPLY_RESULT && block_parse(reply.body, &q->block);
+  egw_buf_unref(q->raw);
+  q->raw = q->has_block ? header_raw(reply.body) : NULL;
   q->has_number = reply.kind == RPC_REPLY_RESULT && egw_json_u64(reply.body, &q->number) == 0;
   worker_run_soon(xchg->link->worker, &q->job);
 }
@@ -55,6 +61,7 @@ question_ask(struct question *q, struct follower *follower, const char *method, 
   q->fn = fn;
   q->job.fn = on_job;
   q->waiting = true;
+  q->raw = NULL; /* an answer that is being looked at is on_job()'s */
   if (xchg_start(follower->link, &what, &q->xchg) == 0)
     return 0;
   q->waiting = false;
@@ -69,5 +76,8 @@ question_stop(struct question *q)
   q->xchg = NULL;
   if (q->job.node.next != NULL)
     list_remove(&q->job.node);
+  if (q->waiting)
+    egw_buf_unref(q->raw);
+  q->raw = NULL;
   q->waiting = false;
 }

@@ -8,6 +8,7 @@
 #include "chain/call.h"
 #include "gateway/gateway.h"
 #include "head/head.h"
+#include "push/local.h"
 
 /* Tells a worker's stages of a change; at most one of a network is on its way. */
 struct notice {
@@ -69,6 +70,7 @@ head_init(struct head *head)
   atomic_init(&head->idle, false);
   atomic_init(&head->wanted, false);
   atomic_init(&head->tier, 0);
+  atomic_init(&head->waiting, 0);
   head->tracker = NULL;
   head->owner = NULL;
   head->newest = head_snapshot_new(head, 0);
@@ -218,6 +220,8 @@ on_notice(void *arg)
   atomic_store_explicit(&n->posted, false, memory_order_release);
   if (n->worker->state < WORKER_STOPPING)
     stages_tell_head(n->worker, n->network, view(n->worker, n->network));
+  if (n->worker->state < WORKER_STOPPING)
+    local_head_known(n->worker, n->network);
 }
 
 void
@@ -234,7 +238,7 @@ head_publish(struct network *network, struct head_snapshot *snapshot)
   atomic_store_explicit(&head->version, snapshot->pub.version, memory_order_release);
   pthread_mutex_unlock(&head->lock);
   unref(before);
-  if (!network->hears_head)
+  if (!network->hears_head && atomic_load(&head->waiting) == 0)
     return;
   for (i = 0; i < gateway->worker_count; i++) {
     struct egw_worker *worker = &gateway->workers[i];

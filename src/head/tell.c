@@ -3,6 +3,8 @@
 #include <string.h>
 #include "head/parts.h"
 
+#define OVERDUE_MS 500u   /* an answer to a poll */
+
 static bool
 at_tip(const struct tracker *t, const struct follower *f)
 {
@@ -42,6 +44,14 @@ fill_in(const struct tracker *t, struct egw_head *pub)
   }
 }
 
+/* A node that is slow to answer does not hold the others up. */
+static bool
+counts(const struct tracker *t, const struct follower *f)
+{
+  return f->has_head && follower_alive(f) && f->upstream->conf->tier <= t->tier &&
+         !(f->poll.waiting && uv_now(&t->worker->loop) - f->polled_ms > OVERDUE_MS);
+}
+
 /* Every node that is heard of has been looked at since so many touches. */
 static uint64_t
 touched_seen(const struct tracker *t)
@@ -50,8 +60,7 @@ touched_seen(const struct tracker *t)
   unsigned i;
 
   for (i = 0; i < t->count; i++)
-    if (t->followers[i].has_head && follower_alive(&t->followers[i]) &&
-        t->followers[i].seen_touched < seen)
+    if (counts(t, &t->followers[i]) && t->followers[i].seen_touched < seen)
       seen = t->followers[i].seen_touched;
   return seen == UINT64_MAX ? 0 : seen;
 }

@@ -11,6 +11,7 @@
 #include "gateway/gateway.h"
 #include "head/parts.h"
 #include "obs/log.h"
+#include "push/hub.h"
 
 #define FAR 64u
 #define LOWER_AFTER_MS 2500u   /* the tip is given up when all were below it for so long */
@@ -178,6 +179,46 @@ measure(struct tracker *t, const struct block *block)
   t->block_ms = t->block_ms == 0 ? ms : (t->block_ms + ms) / 2;
 }
 
+/* What moves when `block` becomes the tip, for the hub. */
+struct move {
+  struct block **dropped, **added;   /* downwards from the old tip; upwards to the new one */
+  unsigned dropped_count, added_count;
+};
+
+static bool
+move_find(const struct blocks *blocks, struct block *block, struct move *move)
+{
+  uint64_t n, ancestor;
+  struct block *b = block;
+  unsigned i;
+
+  memset(move, 0, sizeof(*move));
+  for (; !blocks_is_canonical(blocks, b); b = blocks_find(blocks, b->parent))
+    move->added_count++;
+  ancestor = b->number;
+  move->dropped_count = (unsigned)(blocks->high - ancestor);
+  move->added = calloc(move->added_count + 1, sizeof(struct block *));
+  move->dropped = calloc(move->dropped_count + 1, sizeof(struct block *));
+  if (move->added == NULL || move->dropped == NULL)
+    return false;
+  for (i = move->added_count, b = block; i-- > 0; b = blocks_find(blocks, b->parent))
+    move->added[i] = b;
+  for (n = blocks->high, i = 0; n > ancestor; n--)
+    move->dropped[i++] = blocks_at(blocks, n);
+  return true;
+}
+
+static void
+tell_hub(struct tracker *t, struct move *move, bool whole)
+{
+  struct hub *hub = t->network->hub;
+
+  if (hub != NULL && whole)
+    hub_moved(hub, move->dropped, move->dropped_count, move->added, move->added_count);
+  free(move->dropped);
+  free(move->added);
+}
+
 static void
 set_tip(struct tracker *t, const struct follower *best, struct block *block)
 {
@@ -210,6 +251,8 @@ tracker_choose(struct tracker *t)
 {
   struct block *block = NULL;
   struct follower *best;
+  struct move move;
+  bool whole;
 
   if (t->stopped)
     return;
@@ -228,8 +271,10 @@ tracker_choose(struct tracker *t)
     tracker_publish(t);
     return;
   }
+  whole = move_find(&t->blocks, block, &move);
   set_tip(t, best, block);
   tracker_publish(t);
+  tell_hub(t, &move, whole);
   finality_ask(t);
   tracker_backfill(t);
   tracker_poll_behind(t);
@@ -305,6 +350,16 @@ head_touch(const struct network *network, bool command)
   if (command)
     raise_to(&network->head->commanded, touched);
   tell_owner(network, command ? HEAD_NEWS_COMMAND : HEAD_NEWS_TOUCH);
+}
+
+uint64_t
+head_look(const struct network *network)
+{
+  uint64_t touched =
+      1 + atomic_fetch_add_explicit(&network->head->touched, 1, memory_order_acq_rel);
+
+  tell_owner(network, HEAD_NEWS_TOUCH);
+  return touched;
 }
 
 void
@@ -388,7 +443,7 @@ head_start(struct egw_worker *worker)
     if (head->owner != worker)
       continue;
     head->tracker = make_tracker(worker, network);
-    if (head->tracker == NULL)
+    if (head->tracker == NULL || hub_start(network->hub) < 0)
       return -1;
     if (network->upstream_count > 1 || network->hears_head ||
         atomic_load_explicit(&head->wanted, memory_order_acquire)) {
@@ -422,6 +477,7 @@ head_stop(struct egw_worker *worker)
 
     if (gateway->networks[i].head->owner != worker || t == NULL || t->stopped)
       continue;
+    hub_stop(gateway->networks[i].hub);
     t->stopped = true;
     for (k = 0; k < t->count; k++)
       follower_stop(&t->followers[k]);

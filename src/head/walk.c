@@ -37,7 +37,7 @@ restart(struct follower *f)
   blocks_restart(&tracker->blocks, block);
   tracker->tip = block;
   tracker->fresh = true;
-  follower_saw(f, &f->target);
+  follower_saw(f, &f->target, NULL);
 }
 
 /* No other upstream speaks against a far jump. */
@@ -78,7 +78,7 @@ take_parent(struct question *q, const struct block *child)
 
   return q->has_block && parent->number + 1 == child->number &&
          memcmp(parent->hash, child->parent, HASH_LEN) == 0 &&
-         blocks_add(&q->follower->tracker->blocks, parent) != NULL;
+         blocks_add(&q->follower->tracker->blocks, parent, q->raw) != NULL;
 }
 
 /* The head can't be linked: the node has lost that branch, or it is another node now. */
@@ -103,7 +103,7 @@ on_walked(struct question *q)
   else if (same && !got)
     give_up(f);
   else
-    follower_saw(f, &f->target);
+    follower_saw(f, &f->target, NULL);
 }
 
 void

@@ -1,5 +1,19 @@
 # SPDX-License-Identifier: MIT
 src_libegw_a_SOURCES += \
+	src/push/filter-ask.c \
+	src/push/filter-ask.h \
+	src/push/filters.c \
+	src/push/filters.h \
+	src/push/hub.c \
+	src/push/hub.h \
+	src/push/local.c \
+	src/push/local.h \
+	src/push/logs.c \
+	src/push/logs.h \
+	src/push/match.c \
+	src/push/match.h \
+	src/push/pending.c \
+	src/push/pending.h \
 	src/push/push.c \
 	src/push/push.h \
 	src/push/subscription.c \

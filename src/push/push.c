@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "listen/listen.h"
 #include "listen/session.h"
+#include "push/filters.h"
+#include "push/local.h"
 #include "push/subscription.h"
 #include "rpc/request.h"
 
@@ -57,6 +59,8 @@ push_takes(struct egw_call *call)
   struct session *session = request_session(call);
   enum rpc_fault fault = RPC_FAULT_NONE;
 
+  if (filters_take(call))
+    return true;
   if (call->kind == EGW_KIND_UNSUBSCRIBE) {
     unsubscribe(call, session);
     return true;
@@ -74,7 +78,7 @@ push_takes(struct egw_call *call)
     fault = RPC_FAULT_TOO_MANY_SUBSCRIPTIONS;
   }
   if (fault == RPC_FAULT_NONE)
-    return false;
+    return local_takes(call);
   call_set_fault(call, fault, EGW_ABORTED, rpc_fault_info(fault)->label);
   chain_reply(call);
   return true;
@@ -83,7 +87,7 @@ push_takes(struct egw_call *call)
 void
 push_cancel(struct egw_call *call)
 {
-  (void)call; /* nothing is held for a call before its upstream has answered */
+  local_cancel(call);
 }
 
 static void deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice method,
@@ -111,9 +115,8 @@ push_take_early(struct subscription *sub, struct egw_conn *conn)
   }
 }
 
-/* A new subscription for the session of `call`, known to it from now on. */
-static struct subscription *
-make(struct egw_call *call, struct session *session)
+struct subscription *
+push_make(struct egw_call *call, struct session *session)
 {
   struct subscription *sub = subscription_new(session, call->network, call->method, call->params);
 
@@ -146,7 +149,7 @@ push_subscribed(struct egw_call *call, struct egw_xchg *xchg, const struct rpc_r
   if (xchg->conn == NULL || egw_json_kind(reply->body) != EGW_JSON_STRING)
     return false;
   if (sub == NULL && session != NULL)
-    sub = make(call, session);
+    sub = push_make(call, session);
   if (sub == NULL || subscription_attach(sub, xchg->conn, reply->body) < 0) {
     upstream_unsubscribe(xchg->conn, call->method, reply->body);
     call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "the subscription can't be kept");
@@ -254,6 +257,18 @@ deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice method,
   }
   sub->held_count++;
   list_append(&sub->held, &out->node);
+}
+
+void
+push_deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice result)
+{
+  deliver(sub, buf, EGW_LIT("\"eth_subscription\""), result);
+}
+
+bool
+network_serves_push(const struct network *network)
+{
+  return network->hub != NULL && network->conf->subscriptions == PUSH_SERVED;
 }
 
 static void

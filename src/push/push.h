@@ -14,10 +14,22 @@
 struct egw_call;
 struct egw_conn;
 struct egw_xchg;
+struct network;
 struct request;
 struct rpc_reply;
 struct session;
 struct subscription;
+
+/* Whether the gateway serves subscriptions and filters of the network by itself. */
+bool network_serves_push(const struct network *network);
+
+/* A new subscription for the session of `call`, in the session's list; its events are held until the
+ * call is answered. NULL: no memory. */
+struct subscription *push_make(struct egw_call *call, struct session *session);
+
+/* Sends an event to the subscription's client: `result` lies in `buf`. May end the session, and the
+ * subscription with it. */
+void push_deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice result);
 
 /* At the bottom of the chain: whether push/ answers the call by itself (unsubscribe, subscribe on a
  * session that can't take events). */

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "chain/call.h"
 #include "listen/session.h"
+#include "push/local.h"
 
 #define RENEW_FIRST_MS 20u
 #define RENEW_MAX_MS 2000u
@@ -15,8 +16,8 @@
 #define UNSUBSCRIBE_TIMEOUT_MS 5000u
 #define UPSTREAM_ID_MAX 256u
 
-static int
-make_id(char *out)
+int
+subscription_make_id(char *out)
 {
   static const char hex[] = "0123456789abcdef";
   unsigned char r[16];
@@ -52,13 +53,14 @@ make(struct egw_worker *worker, struct session *session, struct network *network
   list_init(&sub->session_node);
   list_init(&sub->conn_node);
   list_init(&sub->held);
+  list_init(&sub->hub_node);
   sub->session = session;
   sub->worker = worker;
   sub->network = network;
   sub->retry.fn = on_retry;
   sub->method = egw_buf_copy(method);
   sub->params = egw_buf_copy(params);
-  if (sub->method == NULL || sub->params == NULL || make_id(sub->id) < 0) {
+  if (sub->method == NULL || sub->params == NULL || subscription_make_id(sub->id) < 0) {
     subscription_free(sub, false);
     return NULL;
   }
@@ -112,6 +114,7 @@ subscription_free(struct subscription *sub, bool tell)
     egw_buf_unref(quoted);
   }
   subscription_detach(sub);
+  local_forget(sub);
   if (sub->opening != NULL)
     sub->opening->push = NULL;
   if (sub->renewing != NULL) {

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/out.h"
 #include "base/wheel.h"
+#include "push/hub.h"
 #include "upstream/upstream.h"
 
 #define SUBSCRIPTION_ID_LEN 34u     /* "0x" and 32 hex digits */
@@ -35,8 +36,17 @@ struct subscription {
   struct egw_call *renewing;     /* the call that makes it again */
   struct wheel_timer retry;
   unsigned retries;
+  /* local.c: served from the hub, no connection of its own */
+  bool served;
+  struct list hub_node;
+  enum hub_kind hub_kind;
+  struct hub_filter filter;      /* logs */
+  uint64_t since;                /* only events after this one */
   char id[SUBSCRIPTION_ID_LEN + 1];
 };
+
+/* A random id, unguessable: SUBSCRIPTION_ID_LEN characters and a NUL. 0, or -1: no randomness. */
+int subscription_make_id(char *out) EGW_MUST_CHECK;
 
 /* An event that came before its subscription was known. */
 struct early_event {

@@ -104,7 +104,9 @@ egw_json_next(struct egw_slice container, size_t *cursor, struct egw_slice *key,
   enum egw_json_kind kind = egw_json_kind(container);
   const char *base = container.ptr, *end, *p, *q;
 
-  *key = *value = (struct egw_slice){ NULL, 0 };
+  *value = (struct egw_slice){ NULL, 0 };
+  if (key != NULL)
+    *key = *value;
   if ((kind != EGW_JSON_ARRAY && kind != EGW_JSON_OBJECT) || *cursor > container.len)
     return false;
   end = base + container.len;
@@ -116,7 +118,8 @@ egw_json_next(struct egw_slice container, size_t *cursor, struct egw_slice *key,
     if (p == end || *p != '"')
       return false;
     q = json_skip_string(p, end);
-    *key = (struct egw_slice){ p, (size_t)(q - p) };
+    if (key != NULL)
+      *key = (struct egw_slice){ p, (size_t)(q - p) };
     p = json_space(q, end);
     p = p == end ? p : json_space(p + 1, end);
   }

@@ -93,7 +93,7 @@ is_missing(const struct egw_call *call)
 {
   const struct egw_reply *r = &call->reply;
 
-  if (!call->dispatch.want.known)
+  if (!call->dispatch.want.known && !call->dispatch.want.hash)
     return false;
   if (r->is_error)
     return r->code != 3 && r->data.ptr == NULL && r->message.ptr != NULL &&
@@ -121,8 +121,8 @@ heed_reply(struct egw_call *call, struct upstream *upstream)
     return true;
   }
   if (block_of(call, &n)) {
-    if (call->dispatch.want.at_tip && call->info->method_class == EGW_CLASS_BY_BLOCK &&
-        n < call->dispatch.want.block && call->dispatch.want.latest)
+    if (call->dispatch.want.latest && call->info->method_class == EGW_CLASS_BY_BLOCK &&
+        n < call->dispatch.want.block)
       return false;
     head_saw(call->worker, upstream, n);
     return true;

@@ -2,37 +2,11 @@
 /* What a call wants of an upstream: which block it must have. The block reference of the params is
  * looked at only where there is a choice of upstreams and the head of the network is known. */
 #include <string.h>
+#include <ethrpc-gw/eth.h>
 #include "head/head.h"
 #include "upstream/parts.h"
 
 #define HASH_TEXT 68u   /* "0x..." of 32 bytes with its quotes */
-
-static int
-nibble(char c)
-{
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static bool
-read_hash(struct egw_slice raw, unsigned char out[32])
-{
-  unsigned i;
-
-  if (raw.len != HASH_TEXT || raw.ptr[1] != '0' || raw.ptr[2] != 'x')
-    return false;
-  for (i = 0; i < 32; i++) {
-    int a = nibble(raw.ptr[3 + 2 * i]), b = nibble(raw.ptr[4 + 2 * i]);
-
-    if (a < 0 || b < 0)
-      return false;
-    out[i] = (unsigned char)(a << 4 | b);
-  }
-  return true;
-}
 
 /* The newest block that anyone spoke of, within reason. */
 static uint64_t
@@ -51,7 +25,7 @@ number_of_hash(const struct head_snapshot *head, struct egw_slice raw, uint64_t 
   unsigned char hash[32];
   unsigned i;
 
-  if (!read_hash(raw, hash))
+  if (egw_hex_read(raw, hash, sizeof(hash)) != sizeof(hash))
     return false;
   for (i = head->count; i-- > 0;)
     if (memcmp(head->hashes[i], hash, 32) == 0) {
@@ -86,8 +60,11 @@ want_reference(struct want *want, const struct network *network, const struct he
     return;
   }
   if (ref.len == HASH_TEXT) {
-    want->has_block = number_of_hash(head, ref, &want->block);
-    want->known = want->has_block;
+    want->known = number_of_hash(head, ref, &want->block);
+    want->has_block = true;
+    want->hash = true;
+    if (!want->known) /* it may be newer than what is known: who has the newest has that too */
+      want_tip(want, network, head);
     return;
   }
   if (egw_json_u64(ref, &want->block) == 0) {
@@ -114,7 +91,7 @@ want_filter(struct want *want, const struct network *network, const struct head_
   uint64_t lowest;
 
   want_reference(want, network, head, hash.ptr != NULL ? hash : egw_json_member(filter, "toBlock"));
-  want->known = hash.ptr != NULL && want->known;
+  want->known = hash.ptr != NULL && want->known; /* logs of a range: [] can be the truth */
   want->lowest = want->block;
   if (hash.ptr == NULL && from.ptr != NULL && egw_json_u64(from, &lowest) == 0)
     want->lowest = lowest;

@@ -36,7 +36,7 @@ add(struct blocks *blocks, uint64_t number, unsigned branch, unsigned parent_bra
 {
   struct block b = make(number, branch, parent_branch);
 
-  return blocks_add(blocks, &b);
+  return blocks_add(blocks, &b, NULL);
 }
 
 static void
@@ -105,7 +105,7 @@ test_liar(void)
 
   blocks_restart(&blocks, base);
   memcpy(lie.parent, base->hash, HASH_LEN);
-  is_int(blocks_reach(&blocks, blocks_add(&blocks, &lie), &missing), REACH_BELOW,
+  is_int(blocks_reach(&blocks, blocks_add(&blocks, &lie, NULL), &missing), REACH_BELOW,
          "a number that does not follow its parent's is no branch");
   blocks_free(&blocks);
 }

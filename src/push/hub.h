@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* The hub of a network: what the chain does becomes events for the subscriptions and filters of all
+ * workers. It lives with the network's tracker, on the worker that owns that.
+ *
+ *   tracker moves the tip -> hub: heads, and the logs of each block in order -> every worker's inbox
+ *   -> the subscriptions there (local.c) and, on the owner, the filters (filters.c)
+ *
+ * Each block's logs are asked for once, by its hash, whoever wants them, and only while someone does.
+ */
+#ifndef PUSH_HUB_H
+#define PUSH_HUB_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/list.h"
+#include "head/blocks.h"
+#include "push/logs.h"
+#include "push/match.h"
+
+struct egw_call;
+struct egw_worker;
+struct gateway;
+struct network;
+
+enum hub_kind { HUB_HEADS, HUB_LOGS, HUB_PENDING, HUB_PENDING_FULL, HUB_KINDS };
+
+/* An event, shared by all who get it. */
+struct hub_event {
+  atomic_uint refs;
+  enum hub_kind kind;
+  struct network *network;
+  uint64_t number;               /* HEADS, LOGS: of the block */
+  unsigned char hash[HASH_LEN];
+  uint64_t seq;                  /* rises by one with each event of the network */
+  uint64_t first_seq;            /* LOGS, removed: of the event that brought them */
+  bool removed;
+  struct egw_buf *buf;           /* HEADS, PENDING*: the raw result */
+  struct log_set *logs;          /* LOGS */
+};
+void hub_event_unref(struct hub_event *event);
+
+/* A filter that is in use somewhere, for the blooms. */
+struct hub_filter {
+  struct list node;
+  struct log_filter *filter;
+};
+
+struct log_step;
+
+struct hub {
+  struct network *network;
+  struct egw_worker *owner;
+  atomic_uint wanted[HUB_KINDS]; /* subscriptions and filters that want such events */
+  pthread_mutex_t lock;          /* of `filters` */
+  struct list filters;           /* struct hub_filter */
+  /* the owner's: */
+  _Atomic uint64_t seq;          /* of the last event; any worker reads it */
+  struct list steps;             /* blocks whose logs are to be told, in their order */
+  unsigned step_count, asking;
+  bool bloom_seen;               /* headers of this chain do have blooms */
+  struct list told;              /* blocks whose logs were told, newest last */
+  unsigned told_count;
+  struct filters *filters_mine;  /* filters.c */
+  struct pending *pending;       /* pending.c */
+  bool stopped;
+};
+
+int hub_init(struct hub *hub, struct network *network) EGW_MUST_CHECK;
+void hub_free(struct hub *hub);
+
+/* The owner's: before the tracker starts, and when it has stopped. */
+int hub_start(struct hub *hub) EGW_MUST_CHECK;
+void hub_stop(struct hub *hub);
+
+/* The canonical chain has changed: `dropped` from the highest down, `added` upwards. Owner. */
+void hub_moved(struct hub *hub, struct block *const *dropped, unsigned dropped_count,
+               struct block *const *added, unsigned added_count);
+
+/* Takes `event` (its reference) to every worker that has a use for it; gives it its number. Owner. */
+void hub_tell(struct hub *hub, struct hub_event *event);
+struct hub_event *hub_event_new(struct hub *hub, enum hub_kind kind) EGW_MUST_CHECK;
+
+static inline bool
+hub_is_wanted(struct hub *hub, enum hub_kind kind)
+{
+  return atomic_load_explicit(&hub->wanted[kind], memory_order_acquire) != 0;
+}
+
+/* Somebody wants such events from now on (or no more). Any worker. */
+void hub_want(struct hub *hub, enum hub_kind kind, int change);
+
+/* Counts a filter in. Any worker. */
+void hub_filter_add(struct hub *hub, struct hub_filter *entry);
+void hub_filter_remove(struct hub *hub, struct hub_filter *entry);
+
+#endif

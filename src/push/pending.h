@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Pending transactions: the nodes' own streams, merged, each transaction once. Owner's thread, except
+ * pending_changed(). */
+#ifndef PUSH_PENDING_H
+#define PUSH_PENDING_H
+
+struct hub;
+struct pending;
+
+struct pending *pending_new(struct hub *hub);
+void pending_stop(struct pending *pending);
+void pending_free(struct pending *pending);
+
+/* Somebody wants pending transactions, or nobody does any more. Any worker. */
+void pending_changed(struct hub *hub);
+
+#endif
