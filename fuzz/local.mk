@@ -69,6 +69,13 @@ fuzz_fuzz_proxies_SOURCES = fuzz/fuzz-proxies.c src/listen/proxies.c src/base/ne
 	src/listen/gate.c src/listen/gate-policy.c src/listen/gate-names.c
 fuzz_fuzz_proxies_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_proxies_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += fuzz/fuzz-ranges
+fuzz_fuzz_ranges_SOURCES = fuzz/fuzz-ranges.c plugins/middleware/logsplit/complaint.c \
+	plugins/middleware/logsplit/filter.c plugins/middleware/prefetch/shape.c \
+	$(fuzz_rpc_sources)
+fuzz_fuzz_ranges_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_ranges_LDFLAGS = $(fuzz_ldflags)
 endif
 
 noinst_PROGRAMS += $(fuzz_programs)
