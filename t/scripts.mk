@@ -19,6 +19,7 @@ script_tests += \
 	t/mw-batch.t \
 	t/mw-cache.t \
 	t/mw-coalesce.t \
+	t/mw-failover.t \
 	t/mw-quorum.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \

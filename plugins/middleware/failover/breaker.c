@@ -238,21 +238,32 @@ best_other(struct breakers *breakers, const struct egw_at *at, unsigned index)
   return best;
 }
 
+/* The first calls make connections: the fastest of them counts. Later ones are cut, so that one
+ * outlier says little and several in a row say much. A slow one is seldom asked: what it does then
+ * counts more. */
+static double
+moved_mean(struct breaker *b, double ms, bool slow)
+{
+  double most = 3 * b->latency_ms + SLOW_MS;
+
+  if (b->latency_samples < LATENCY_SAMPLES) {
+    if (b->latency_samples++ == 0 || ms < b->latency_ms)
+      b->latency_ms = ms;
+  } else {
+    b->latency_ms += ((ms < most ? ms : most) - b->latency_ms) * (slow ? 0.5 : 0.15);
+  }
+  return b->latency_ms;
+}
+
 static void
 note_latency(struct breakers *breakers, const struct egw_at *at, unsigned index, int64_t ms)
 {
   struct breaker *b = &breakers->at[index];
   bool slow = atomic_load(&b->slow);
-  double mean = b->latency_ms, best;
+  double best, mean = moved_mean(b, (double)ms, slow);
 
-  if (ms > 3600000)
-    ms = 3600000;
-  /* A slow one is seldom asked: what it does then counts more. */
-  mean = b->latency_samples == 0 ? (double)ms : mean + ((double)ms - mean) * (slow ? 0.5 : 0.15);
-  b->latency_ms = mean;
-  if (++b->latency_samples < LATENCY_SAMPLES)
+  if (b->latency_samples < LATENCY_SAMPLES)
     return;
-  b->latency_samples = LATENCY_SAMPLES;
   atomic_store(&b->latency_us, (uint32_t)(mean * 1000) + 1);
   best = (double)best_other(breakers, at, index) / 1000;
   if (best <= 0)

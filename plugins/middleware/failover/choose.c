@@ -2,23 +2,27 @@
 /* Picks upstreams for calls that go to a certain one: hedges, transactions, nonces. */
 #include "failover.h"
 
-/* What is wrong with it, the worst first. */
+/* What is wrong with it. */
 static unsigned
-lacks(const struct egw_at *at, const struct egw_upstream_info *info, uint64_t avoid, unsigned index,
-      const uint64_t *block)
+lacks(const struct egw_upstream_info *info, uint64_t avoid, unsigned index, const uint64_t *block)
 {
-  (void)at;
-  return (info->up ? 0u : 8u) | (info->busy ? 4u : 0u) |
-         ((avoid >> index & 1) != 0 ? 2u : 0u) |
-         (block != NULL && ((info->has_head && info->head < *block) ||
-                            (info->has_lowest && info->lowest > *block))
-              ? 1u
-              : 0u);
+  unsigned lack = LACK_NOTHING;
+
+  if (!info->up)
+    lack |= LACK_HEALTH;
+  if (info->busy)
+    lack |= LACK_CALM;
+  if ((avoid >> index & 1) != 0)
+    lack |= LACK_TRUST;
+  if (block != NULL && ((info->has_head && info->head < *block) ||
+                        (info->has_lowest && info->lowest > *block)))
+    lack |= LACK_BLOCK;
+  return lack;
 }
 
 unsigned
 choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state, uint64_t never,
-                bool strict)
+                enum lack most)
 {
   const struct failover *f = at->self;
   struct mine *mine = at->mine;
@@ -37,7 +41,7 @@ choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *st
     if ((never >> i & 1) != 0 || (state->base.only != 0 && (state->base.only >> i & 1) == 0) ||
         !egw_upstream(at, i, &info))
       continue;
-    lack = lacks(at, &info, view.avoid | state->base.avoid, i, has_block ? &number : NULL);
+    lack = lacks(&info, view.avoid | state->base.avoid, i, has_block ? &number : NULL);
     if (best == EGW_NO_UPSTREAM || lack < best_lack ||
         (lack == best_lack && (info.tier < best_info.tier ||
                                (info.tier == best_info.tier && info.in_flight < best_info.in_flight)))) {
@@ -46,7 +50,7 @@ choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *st
       best_info = info;
     }
   }
-  return strict && best_lack != 0 ? EGW_NO_UPSTREAM : best;
+  return best_lack > most ? EGW_NO_UPSTREAM : best;
 }
 
 int

@@ -132,10 +132,21 @@ uint64_t retry_jitter(struct mine *mine, uint64_t ms);
 
 /* --- choose.c ----------------------------------------------------------------------------------- */
 
-/* The best upstream outside `never`: up and calm, not avoided by the breakers, at the call's block;
- * lowest tier, least in flight. `strict`: only such. EGW_NO_UPSTREAM: there is none. */
+/* What may be wrong with an upstream, the worst last. */
+enum lack {
+  LACK_NOTHING,
+  LACK_BLOCK = 1,               /* it does not have the call's block */
+  LACK_TRUST = 2,               /* it is avoided by the breakers, or by a stage above */
+  LACK_WISHES = 3,              /* both of these */
+  LACK_CALM = 4,                /* it asked to be left alone */
+  LACK_HEALTH = 8,              /* it is down */
+  LACK_ALL = 15
+};
+
+/* The best upstream outside `never`, with the least wrong with it, and no more than `most`; lowest
+ * tier, least in flight. EGW_NO_UPSTREAM: there is none. */
 unsigned choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state,
-                         uint64_t never, bool strict);
+                         uint64_t never, enum lack most);
 
 /* Starts `leg` at one upstream, as part of `call`. 0 or -1. */
 int leg_start(const struct egw_at *at, struct egw_call *call, struct leg *leg, unsigned upstream,

@@ -60,10 +60,10 @@ delay(const struct egw_at *at, const struct egw_call *call)
 /* --- attempts ------------------------------------------------------------------------------- */
 
 static bool
-start(struct hedge *h, struct state *state, bool strict)
+start(struct hedge *h, struct state *state, enum lack most)
 {
   uint64_t never = state->tried;
-  unsigned upstream = choose_upstream(&h->at, h->call, state, never, strict);
+  unsigned upstream = choose_upstream(&h->at, h->call, state, never, most);
 
   if (upstream == EGW_NO_UPSTREAM ||
       leg_start(&h->at, h->call, &h->leg[h->started], upstream, 0, on_leg) < 0)
@@ -90,7 +90,7 @@ hedge_start(const struct egw_at *at, struct egw_call *call)
   h->at = *at;
   h->call = call;
   h->leg[0].owner = h->leg[1].owner = h;
-  if (!start(h, state, true)) { /* nothing is well: the ordinary way knows more */
+  if (!start(h, state, LACK_NOTHING)) { /* nothing is well: the ordinary way knows more */
     state->tried = 0;
     return false;
   }
@@ -114,7 +114,7 @@ hedge_now(struct hedge *h, struct state *state)
     egw_explain(h->call, "failover: no hedge, the retry budget is used up");
     return;
   }
-  if (!start(h, state, true)) {
+  if (!start(h, state, LACK_NOTHING)) {
     budget_give(&mine->budget);
     return;
   }
@@ -218,7 +218,7 @@ on_leg(void *arg, const struct egw_reply *reply)
     return;
   }
   if (h->started == 1 && failover_left_ms(&h->at, h->call) > LEAST_MS &&
-      start(h, state, v.class == CLASS_RESULT)) {
+      start(h, state, v.class == CLASS_RESULT ? LACK_WISHES : LACK_ALL)) {
     egw_call_timer(&h->at, h->call, v.class == CLASS_RESULT ? NULL_WAIT_MS : 0);
     return;
   }

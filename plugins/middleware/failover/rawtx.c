@@ -263,7 +263,7 @@ on_sent(void *arg, const struct egw_reply *reply)
 static bool
 send_copy(struct tx *tx, uint64_t never)
 {
-  unsigned index = choose_upstream(&tx->at, tx->call, tx->state, tx->sent | never, false);
+  unsigned index = choose_upstream(&tx->at, tx->call, tx->state, tx->sent | never, LACK_ALL);
   uint64_t left = failover_left_ms(&tx->at, tx->call);
   struct copy *copy;
   struct egw_subcall what = {
