@@ -10,6 +10,8 @@
 
 #define CACHE "X-Ethrpc-Gw-Cache"
 #define EXPLAIN "X-Ethrpc-Gw-Explain"
+#define NOTES_MARGIN 768u           /* the other headers of an answer, and slack */
+#define NOTES_FIELD 72u             /* what a header of a request takes beside its text */
 #define FLAT_MAX ((size_t)32 << 10) /* of answers in several pieces that are copied together */
 #define IOV_MAX_PIECES 64u          /* libmicrohttpd keeps the list in the connection's pool */
 #define BLOCK ((size_t)64 << 10)    /* of answers that are neither */
@@ -40,11 +42,52 @@ add_cors(struct http_conn *conn, struct MHD_Response *response)
           add(response, "Access-Control-Expose-Headers", CACHE ", " EXPLAIN));
 }
 
+/* Bytes of notes that can go with the answer. libmicrohttpd composes its head in what the
+ * request has left of the connection's pool, up to half of which holds bytes of requests that
+ * follow; where that is not enough it closes the connection. */
+static size_t
+room_for_notes(struct http_conn *conn)
+{
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  int fields = MHD_get_connection_values(conn->mhd, MHD_HEADER_KIND, NULL, NULL);
+  size_t head = info == NULL ? HTTP_POOL : info->header_size;
+  size_t used = NOTES_MARGIN + (size_t)(fields < 0 ? 0 : fields) * NOTES_FIELD;
+  size_t left = head < HTTP_POOL / 2 ? HTTP_POOL / 2 : head < HTTP_POOL ? HTTP_POOL - head : 0;
+
+  return left > used ? left - used : 0;
+}
+
+/* Cuts what does not fit: the story, then all. */
+static void
+fit_notes(struct http_conn *conn)
+{
+  struct answer_notes *notes = &conn->notes;
+  size_t room = room_for_notes(conn), len = notes->cache == NULL ? 0 : strlen(notes->cache);
+
+  if (len > room) {
+    free(notes->cache);
+    notes->cache = NULL;
+    len = 0;
+  }
+  room -= len;
+  if (notes->story == NULL || strlen(notes->story) <= room)
+    return;
+  if (room > 3) {
+    memcpy(notes->story + room - 3, "...", 4);
+    return;
+  }
+  free(notes->story);
+  notes->story = NULL;
+}
+
 static bool
 add_notes(struct http_conn *conn, struct MHD_Response *response)
 {
   const struct answer_notes *notes = &conn->notes;
 
+  if (notes->cache != NULL || notes->story != NULL)
+    fit_notes(conn);
   return (notes->cache == NULL || add(response, CACHE, notes->cache)) &&
          (notes->story == NULL || add(response, EXPLAIN, notes->story));
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include "gateway/gateway.h"
 
-#define POOL_SIZE ((size_t)12 << 10) /* of a connection; cleared after each request */
 #define TURN_RUNS 8                  /* MHD_run() in one turn of the loop, at most */
 
 /* --- running libmicrohttpd ------------------------------------------------------------ */
@@ -298,7 +297,7 @@ start_daemon(struct http_server *server)
                           MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
                           MHD_OPTION_CONNECTION_LIMIT, (unsigned)INT32_MAX,
                           MHD_OPTION_CONNECTION_TIMEOUT, 0u,
-                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_SIZE,
+                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_POOL,
                           MHD_OPTION_STRICT_FOR_CLIENT, 1,
                           MHD_OPTION_URI_LOG_CALLBACK, http_on_target, server,
                           MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,

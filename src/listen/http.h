@@ -17,6 +17,8 @@
 #include "listen/linger.h"
 #include "listen/parts.h"
 
+#define HTTP_POOL ((size_t)12 << 10) /* libmicrohttpd's memory of a connection and its request */
+
 enum http_phase {
   HTTP_IDLE,       /* between requests */
   HTTP_HEAD,       /* the request line is there, the rest of the head is not */
