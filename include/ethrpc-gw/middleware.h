@@ -139,6 +139,23 @@ struct egw_reply {
   uint32_t upstream_index;    /* of `upstream` (route.h); EGW_NO_UPSTREAM when that is NULL */
 };
 
+/* An event of a subscription on its way to one client. Borrowed, valid during notice(). */
+struct egw_notice {
+  struct egw_slice kind;        /* plain text: "newHeads", "logs", "newPendingTransactions", or the method
+                                   of a subscription that is passed through to a node */
+  struct egw_slice subscription; /* the client's id, plain text */
+  struct egw_slice result;      /* raw JSON */
+  const char *network;
+  struct egw_client client;
+  void *host[4];                /* the host's; do not touch */
+};
+
+/* What becomes of an event. */
+enum egw_notice_verdict {
+  EGW_NOTICE_PASS,
+  EGW_NOTICE_DROP               /* this client does not get it */
+};
+
 struct egw_middleware {
   struct egw_plugin plugin;
   size_t call_size;           /* per-call state */
@@ -158,6 +175,9 @@ struct egw_middleware {
   /* The head of the network has changed (head.h); on every worker. at->state is NULL. Several
    * changes in short order may come as one. */
   void (*head)(const struct egw_at *, const struct egw_head *);
+  /* An event passes on its way to one client, from the lowest stage up; at->state is NULL. It may be
+   * dropped, or replaced by egw_notice_replace(). Runs once for each client and event: be quick. */
+  enum egw_notice_verdict (*notice)(const struct egw_at *, struct egw_notice *);
   void *reserved[4];
 };
 
@@ -226,6 +246,9 @@ int egw_set_params(struct egw_call *call, struct egw_slice params) EGW_MUST_CHEC
 /* The status line of the HTTP answer, where the call stands alone in its request (no array): 401,
  * 403, 429, 503 with refusals. Other transports and arrays have none. Without it: 200. */
 void egw_http_status(struct egw_call *call, int status);
+
+/* In notice(): puts `result` (taken, raw JSON) in the place of the event's. */
+void egw_notice_replace(struct egw_notice *notice, struct egw_buf *result);
 
 /* --- telling what happened ------------------------------------------------------------- */
 

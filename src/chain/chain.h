@@ -60,6 +60,7 @@ struct network {
   unsigned upstream_count;
   struct head *head;                 /* head/head.h */
   bool hears_head;                   /* a stage has a head() callback */
+  bool hears_notices;                /* a stage has a notice() callback */
   struct hub *hub;                   /* push/hub.h */
 };
 

@@ -78,6 +78,9 @@ network_make_chains(struct network *network)
   for (i = 0; i < network->stage_count; i++)
     if (network->stages[i].mw->head != NULL)
       network->hears_head = true;
+  for (i = 0; i < network->stage_count; i++)
+    if (network->stages[i].mw->notice != NULL)
+      network->hears_notices = true;
   for (i = 0; i < n; i++) {
     struct chain *chain = make_chain(network, i + 1 < n ? method_row(i) : NULL);
 

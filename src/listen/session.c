@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a session that is common to HTTP, WebSocket and IPC. */
+#include <ethrpc-gw/middleware.h>
 #include "listen/session.h"
 
 #include <string.h>
@@ -93,4 +94,27 @@ session_gone(struct session *session)
     return;
   worker->listen->sessions--;
   metric_add(&worker->metrics->sessions_closed[session->kind], 1);
+}
+
+void
+session_client(const struct session *session, struct egw_client *out)
+{
+  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
+  const struct client_facts *facts = session->facts;
+
+  *out = (struct egw_client){
+    .transport = names[session->kind],
+    .peer = session->peer,
+    .listener = session->listener->name,
+    .local = session->local,
+    .session = session->number,
+    .uid = session->has_uid ? (int64_t)session->uid : -1,
+  };
+  if (facts == NULL)
+    return;
+  out->path_key = facts->path_key;
+  if (facts->forwarded)
+    out->local = false;
+  if (facts->peer[0] != '\0')
+    out->peer = facts->peer;
 }

@@ -87,6 +87,10 @@ struct session {
   size_t queue_bytes;           /* output handed over, not yet sent: see session_queue() */
 };
 
+/* Who the client is. Borrowed from the session. */
+struct egw_client;
+void session_client(const struct session *session, struct egw_client *out);
+
 /* Prepares the common part and counts the session, also in worker->listen->sessions (not those of
  * the admin listener); `peer` is filled in by the caller before or after. */
 void session_init(struct session *session, const struct session_ops *ops, enum client_kind kind,

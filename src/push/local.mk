@@ -12,6 +12,8 @@ src_libegw_a_SOURCES += \
 	src/push/logs.h \
 	src/push/match.c \
 	src/push/match.h \
+	src/push/notice.c \
+	src/push/notice.h \
 	src/push/pending.c \
 	src/push/pending.h \
 	src/push/push.c \

@@ -9,6 +9,7 @@
 #include "listen/session.h"
 #include "push/filters.h"
 #include "push/local.h"
+#include "push/notice.h"
 #include "push/subscription.h"
 #include "rpc/request.h"
 
@@ -238,7 +239,16 @@ deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice method,
     sub->event(sub, result);
     return;
   }
-  out = result.ptr != NULL ? event_message(sub, buf, method, result) : NULL;
+  if (result.ptr != NULL && sub->network->hears_notices) {
+    struct egw_buf *other = NULL;
+
+    if (!notice_pass(sub, &other, &result))
+      return;
+    out = event_message(sub, other != NULL ? other : buf, method, result);
+    egw_buf_unref(other);
+  } else {
+    out = result.ptr != NULL ? event_message(sub, buf, method, result) : NULL;
+  }
   if (out == NULL) {
     /* An event is never lost silently: the client is told by the end of its session. */
     if (result.ptr != NULL)

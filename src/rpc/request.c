@@ -55,7 +55,6 @@ keep_facts(struct request *request)
 static const struct asker *
 make_asker(struct request *request)
 {
-  static const char *const names[CLIENT_KINDS] = { "http", "ws", "ipc", "internal" };
   const struct session *session = request->session;
   struct asker *asker = arena_alloc(&request->arena, sizeof(*asker));
   const char *peer = arena_copy(&request->arena,
@@ -66,19 +65,11 @@ make_asker(struct request *request)
   asker->facts = keep_facts(request);
   if (asker->facts == NULL && session->facts != NULL)
     return NULL;
-  asker->client = (struct egw_client){
-    .transport = names[session->kind],
-    .peer = peer,
-    .listener = session->listener->name,
-    .local = session->local,
-    .session = session->number,
-    .uid = session->has_uid ? (int64_t)session->uid : -1,
-  };
+  session_client(session, &asker->client);
+  asker->client.peer = peer;
   if (asker->facts == NULL)
     return asker;
   asker->client.path_key = asker->facts->path_key;
-  if (asker->facts->forwarded)
-    asker->client.local = false;
   if (asker->facts->peer[0] != '\0')
     asker->client.peer = asker->facts->peer;
   return asker;

@@ -114,6 +114,7 @@ struct plugtest {
   uint64_t head_version;
   struct egw_block *blocks;
   size_t block_count;
+  char *notice;                          /* what plugtest_notice() gave */
   struct egw_upstream_info *upstreams;   /* NULL: one, "node" */
   unsigned upstream_count;
   uint64_t lacks[64];

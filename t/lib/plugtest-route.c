@@ -251,3 +251,50 @@ egw_subcall_cancel(struct egw_worker *worker, uint64_t ticket)
   call->done = NULL;
   plugtest_call_cancel(call, EGW_ABORTED, "cancelled");
 }
+
+/* --- events ------------------------------------------------------------------------------ */
+
+void
+egw_notice_replace(struct egw_notice *notice, struct egw_buf *result)
+{
+  egw_buf_unref(notice->host[0]);
+  notice->host[0] = result;
+  notice->result = egw_buf_slice(result);
+}
+
+static const char *
+or_this(const char *text, const char *fallback)
+{
+  return text == NULL ? fallback : text;
+}
+
+const char *
+plugtest_notice(struct plugtest *host, const char *kind, const char *result,
+                const struct plugtest_spec *spec)
+{
+  const struct egw_middleware *m = plugtest_plugin(host);
+  struct egw_at at = { .self = host->self, .mine = host->mine, .stage = &host->stage,
+                       .worker = &host->worker };
+  struct egw_notice notice = {
+    .kind = { kind, strlen(kind) },
+    .subscription = { "0x1", 3 },
+    .result = { result, strlen(result) },
+    .network = or_this(spec->network, "test"),
+    .client = { .transport = or_this(spec->transport, "ws"),
+                .peer = or_this(spec->peer, "127.0.0.1"),
+                .listener = or_this(spec->listener, "127.0.0.1:8645"), .local = !spec->remote,
+                .session = spec->session == 0 ? 1 : spec->session, .uid = spec->uid - 1 },
+  };
+  enum egw_notice_verdict verdict = EGW_NOTICE_PASS;
+
+  if (m->notice != NULL) {
+    plugtest_enter(host);
+    verdict = m->notice(&at, &notice);
+    plugtest_leave(host);
+  }
+  free(host->notice);
+  host->notice = plugtest_must(calloc(1, notice.result.len + 1));
+  memcpy(host->notice, notice.result.ptr, notice.result.len);
+  egw_buf_unref(notice.host[0]);
+  return verdict == EGW_NOTICE_PASS ? host->notice : NULL;
+}

@@ -267,6 +267,7 @@ free_all(struct plugtest *host)
   free(host->reached);
   free(host->script);
   free(host->blocks);
+  free(host->notice);
   free(host->upstreams);
   free(host->metrics);
   free(host->messages);

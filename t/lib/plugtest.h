@@ -177,6 +177,13 @@ void plugtest_forget(struct plugtest_call *call);
 /* Calls in flight. */
 unsigned plugtest_live(const struct plugtest *host);
 
+/* --- events ------------------------------------------------------------------------------ */
+
+/* Shows an event to the plugin's notice(), on its way to a client like that of `spec` (its transport,
+ * peer, listener, session, network). NULL: it was dropped; else its result, valid until the next. */
+const char *plugtest_notice(struct plugtest *host, const char *kind, const char *result,
+                            const struct plugtest_spec *spec);
+
 /* --- time -------------------------------------------------------------------------------- */
 
 /* Does what can be done without time passing. */
