@@ -11,6 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const hosts[] = { "localhost", "[::1]", "gw.example:9000" };
 static const char *const origins[] = { "http://good.example" };
 
+static const char *const fields[GATE_FIELDS] = {
+  [FIELD_AUTHORIZATION] = "authorization:",   [FIELD_API_KEY] = "x-api-key:",
+  [FIELD_USER_AGENT] = "user-agent:",         [FIELD_CACHE] = "x-ethrpc-gw-cache:",
+  [FIELD_EXPLAIN] = "x-ethrpc-gw-explain:",
+};
+
 static void
 check(bool holds)
 {
@@ -62,6 +68,9 @@ check_let_in(const char *text, size_t size, const struct gate_head *head)
   check(inside(head->target, text, len) && inside(head->host, text, len) &&
         inside(head->origin, text, len) && inside(head->ws_key, text, len));
   check(head->origin.ptr == NULL || head->origin.len == strlen(origins[0]));
+  for (int i = 0; i < GATE_FIELDS; i++)
+    check(inside(head->fields[i], text, len) &&
+          (head->fields[i].ptr != NULL) == (count_fields(text, len, fields[i]) == 1));
 }
 
 int
