@@ -33,6 +33,7 @@ extern "C" {
 
 struct egw_call;
 struct egw_stage;
+struct egw_client;
 
 /* What a callback wants done with the call. */
 enum egw_verdict {
@@ -146,7 +147,7 @@ struct egw_notice {
   struct egw_slice subscription; /* the client's id, plain text */
   struct egw_slice result;      /* raw JSON */
   const char *network;
-  struct egw_client client;
+  const struct egw_client *client;
   void *host[4];                /* the host's; do not touch */
 };
 

@@ -35,15 +35,17 @@ bool
 notice_pass(struct subscription *sub, struct egw_buf **buf, struct egw_slice *result)
 {
   const struct network *network = sub->network;
+  struct egw_client client;
   struct egw_notice notice = {
     .kind = kind_of(sub),
     .subscription = { sub->id, SUBSCRIPTION_ID_LEN },
     .result = *result,
     .network = network->name,
+    .client = &client,
   };
   unsigned i;
 
-  session_client(sub->session, &notice.client);
+  session_client(sub->session, &client);
   for (i = network->stage_count; i-- > 0;) {
     struct egw_stage *stage = &network->stages[i];
     struct egw_at at = { .self = stage->self, .mine = sub->worker->stages[stage->index].mine,

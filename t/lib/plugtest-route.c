@@ -275,15 +275,20 @@ plugtest_notice(struct plugtest *host, const char *kind, const char *result,
   const struct egw_middleware *m = plugtest_plugin(host);
   struct egw_at at = { .self = host->self, .mine = host->mine, .stage = &host->stage,
                        .worker = &host->worker };
+  struct egw_client client = {
+    .transport = or_this(spec->transport, "ws"),
+    .peer = or_this(spec->peer, "127.0.0.1"),
+    .listener = or_this(spec->listener, "127.0.0.1:8645"),
+    .local = !spec->remote,
+    .session = spec->session == 0 ? 1 : spec->session,
+    .uid = spec->uid - 1,
+  };
   struct egw_notice notice = {
     .kind = { kind, strlen(kind) },
     .subscription = { "0x1", 3 },
     .result = { result, strlen(result) },
     .network = or_this(spec->network, "test"),
-    .client = { .transport = or_this(spec->transport, "ws"),
-                .peer = or_this(spec->peer, "127.0.0.1"),
-                .listener = or_this(spec->listener, "127.0.0.1:8645"), .local = !spec->remote,
-                .session = spec->session == 0 ? 1 : spec->session, .uid = spec->uid - 1 },
+    .client = &client,
   };
   enum egw_notice_verdict verdict = EGW_NOTICE_PASS;
 
