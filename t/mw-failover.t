@@ -171,7 +171,7 @@ def explain(env):
     with env.client("http", headers=[("X-Ethrpc-Gw-Explain", "1")]) as client:
         def told():
             client.call("eth_call", [1])
-            return b"failover: n0: server by rule server_code" in client.last.header("X-Ethrpc-Gw-Explain")
+            return b"failover judged n0: server by rule server_code" in client.last.header("X-Ethrpc-Gw-Explain")
         tap.eventually(told, 3, "a header says so")
 
 

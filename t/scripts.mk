@@ -20,6 +20,7 @@ script_tests += \
 	t/mw-cache.t \
 	t/mw-coalesce.t \
 	t/mw-failover.t \
+	t/mw-failover-anvil.t \
 	t/mw-quorum.t \
 	t/wire-a-ids.t \
 	t/wire-b-batches.t \

@@ -20,7 +20,7 @@ test_elsewhere(void)
   ok(answered(c, "\"0x5\""), "a broken connection: another upstream answers");
   ok(plugtest_reached_route(host, 0).once && only(host, 0) == 0, "one attempt at a time, anywhere at first");
   ok(only(host, 1) == 2, "then at the other one only");
-  ok(strstr(plugtest_end(c)->story, "a: broken") != NULL, "the story says why");
+  ok(strstr(plugtest_end(c)->story, "failover judged a: broken") != NULL, "the story says why");
   is_int(plugtest_metric(host, "retries"), 1, "counted");
   is_int(plugtest_metric(host, "broken"), 1, "by class");
   end(host);

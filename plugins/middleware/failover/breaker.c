@@ -238,6 +238,16 @@ best_other(struct breakers *breakers, const struct egw_at *at, unsigned index)
   return best;
 }
 
+static void
+tell_slow(const struct egw_at *at, unsigned index, bool slow, double mean, double best)
+{
+  struct egw_upstream_info info;
+
+  if (egw_upstream(at, index, &info))
+    egw_log(EGW_INFO, "failover", "%s is %s: %.0f ms, the best of its tier %.0f ms", info.name,
+            slow ? "slow" : "as fast as others again", mean, best);
+}
+
 /* The first calls make connections: the fastest of them counts. Later ones are cut, so that one
  * outlier says little and several in a row say much. A slow one is seldom asked: what it does then
  * counts more. */
@@ -268,10 +278,11 @@ note_latency(struct breakers *breakers, const struct egw_at *at, unsigned index,
   best = (double)best_other(breakers, at, index) / 1000;
   if (best <= 0)
     return;
-  if (!slow && mean > best * SLOW_FACTOR && mean - best > SLOW_MS)
-    atomic_store(&b->slow, true);
-  else if (slow && (mean < best * FAST_FACTOR || mean - best < FAST_MS))
-    atomic_store(&b->slow, false);
+  if (slow ? mean < best * FAST_FACTOR || mean - best < FAST_MS
+           : mean > best * SLOW_FACTOR && mean - best > SLOW_MS) {
+    atomic_store(&b->slow, !slow);
+    tell_slow(at, index, !slow, mean, best);
+  }
 }
 
 bool

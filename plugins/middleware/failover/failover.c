@@ -192,9 +192,9 @@ explain_view(const struct egw_at *at, struct egw_call *call, const struct breake
     return;
   for (i = 0; i < UPSTREAMS_MAX; i++)
     if ((view->avoid >> i & 1) != 0 && egw_upstream(at, i, &info))
-      egw_explain(call, "failover: avoids %s: %s", info.name, shunned_text(view->why[i]));
+      egw_explain(call, "failover avoids %s: %s", info.name, shunned_text(view->why[i]));
   if (view->trial != EGW_NO_UPSTREAM && egw_upstream(at, view->trial, &info))
-    egw_explain(call, "failover: tries %s again", info.name);
+    egw_explain(call, "failover tries %s again", info.name);
 }
 
 /* Sends it down. What may not be sent twice is left to the core, which knows when nothing was sent. */

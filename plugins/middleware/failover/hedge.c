@@ -111,7 +111,7 @@ hedge_now(struct hedge *h, struct state *state)
 
   if (!budget_take(&mine->budget, f->retry_budget)) {
     egw_count(&h->at, METRIC_BUDGET_DENIED, 1);
-    egw_explain(h->call, "failover: no hedge, the retry budget is used up");
+    egw_explain(h->call, "failover does not hedge: the retry budget is used up");
     return;
   }
   if (!start(h, state, LACK_NOTHING)) {
@@ -121,7 +121,7 @@ hedge_now(struct hedge *h, struct state *state)
   h->extra = true;
   egw_count(&h->at, METRIC_HEDGES, 1);
   egw_upstream(&h->at, h->leg[1].upstream, &info);
-  egw_explain(h->call, "failover: hedged to %s after %llu ms", info.name,
+  egw_explain(h->call, "failover hedged to %s after %llu ms", info.name,
               (unsigned long long)waited);
 }
 

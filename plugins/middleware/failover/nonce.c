@@ -43,7 +43,7 @@ answer(struct nonce *n)
     egw_buf_unref(buf);
     return telling_fault(n->call, -32603);
   }
-  egw_explain(n->call, "failover: the highest nonce of all upstreams");
+  egw_explain(n->call, "failover takes the highest nonce of all upstreams");
   return egw_answer(n->call, buf);
 }
 

@@ -84,7 +84,7 @@ answer_hash(struct tx *tx, const char *how)
 {
   struct egw_buf *buf = egw_buf_new(70);
 
-  egw_explain(tx->call, "failover: success: %s", how);
+  egw_explain(tx->call, "failover answers the hash: %s", how);
   if (buf == NULL || egw_buf_printf(buf, "\"%s\"", tx->hash_text) < 0) {
     egw_buf_unref(buf);
     return telling_fault(tx->call, -32603);
@@ -99,7 +99,7 @@ answer_failure(struct tx *tx)
 
   if (tx->uncertain && !(telling_has_words(t) && t->rank >= class_info(CLASS_TX_NONCE)->rank)) {
     egw_count(&tx->at, METRIC_TX_UNKNOWN, 1);
-    egw_explain(tx->call, "failover: nobody knows the hash; an upstream may have it yet");
+    egw_explain(tx->call, "failover found nobody with the hash; an upstream may have it yet");
     return telling_fault(tx->call, -32053);
   }
   return telling_answer(&tx->state->telling, tx->call);
@@ -165,7 +165,7 @@ ask_all(struct tx *tx)
   if (tx->asking != 0 || tx->rounds >= ASK_ROUNDS)
     return;
   tx->rounds++;
-  egw_explain(tx->call, "failover: asks all for the hash");
+  egw_explain(tx->call, "failover asks all for the hash");
   for (i = 0; i < n && i < UPSTREAMS_MAX; i++)
     ask(tx, i);
 }
@@ -192,14 +192,14 @@ static void
 note_result(struct tx *tx, const struct egw_reply *reply)
 {
   if (same_hash(tx, reply)) {
-    egw_explain(tx->call, "failover: %s took it", reply->upstream != NULL ? reply->upstream : "one");
+    egw_explain(tx->call, "failover sent it: %s took it", reply->upstream != NULL ? reply->upstream : "one");
     finish(tx, egw_answer_part(tx->call, egw_buf_ref(reply->buf), reply->body, false));
     return;
   }
   egw_count(&tx->at, METRIC_TX_MISMATCH, 1);
   egw_log(EGW_WARN, "failover", "%s: refused: its answer is not the transaction's hash hash=%s",
           reply->upstream != NULL ? reply->upstream : "-", tx->hash_text);
-  egw_explain(tx->call, "failover: the answer is not the transaction's hash");
+  egw_explain(tx->call, "failover refuses the answer: it is not the transaction's hash");
   tx->uncertain = true;
   ask_all(tx);
   proceed(tx, true);
@@ -252,7 +252,7 @@ on_sent(void *arg, const struct egw_reply *reply)
   tx->sending--;
   if (tx->call != NULL) {
     if (v.class != CLASS_RESULT && egw_explains(tx->call))
-      egw_explain(tx->call, "failover: %s: %s",
+      egw_explain(tx->call, "failover judged %s: %s",
                   reply->upstream != NULL ? reply->upstream : "nobody", class_info(v.class)->name);
     note_answer(tx, upstream, reply, &v);
   }

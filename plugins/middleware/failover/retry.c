@@ -188,7 +188,7 @@ plan(const struct egw_at *at, struct egw_call *call, struct state *state,
 static enum egw_verdict
 give_up(struct egw_call *call, struct state *state, const char *why)
 {
-  egw_explain(call, "failover: %s", why);
+  egw_explain(call, "failover %s", why);
   return telling_answer(&state->telling, call);
 }
 
@@ -203,8 +203,8 @@ send_now(const struct egw_at *at, struct egw_call *call, struct state *state)
 
     egw_count(at, METRIC_BUDGET_DENIED, 1);
     if (++state->denied > DENIED_MAX || failover_left_ms(at, call) < ms + LEAST_MS)
-      return give_up(call, state, "the retry budget is used up");
-    egw_explain(call, "failover: waits %llu ms for the retry budget", (unsigned long long)ms);
+      return give_up(call, state, "gives up: the retry budget is used up");
+    egw_explain(call, "failover waits %llu ms for the retry budget", (unsigned long long)ms);
     egw_call_timer(at, call, ms + 1);
     return EGW_WAIT;
   }
@@ -229,7 +229,7 @@ carry_out(const struct egw_at *at, struct egw_call *call, struct state *state, c
   state->moves = 0;
   state->pauses++;
   egw_count(at, METRIC_PAUSES, 1);
-  egw_explain(call, "failover: asks again in %llu ms", (unsigned long long)p->ms);
+  egw_explain(call, "failover asks again in %llu ms", (unsigned long long)p->ms);
   egw_call_timer(at, call, p->ms + 1);
   return EGW_WAIT;
 }

@@ -100,9 +100,9 @@ tell_story(struct egw_call *call, const struct egw_reply *reply, const struct ve
   if (v->class == CLASS_RESULT || !egw_explains(call))
     return;
   if (v->row[0] != '\0')
-    egw_explain(call, "failover: %s: %s by rule %s", upstream, class_info(v->class)->name, v->row);
+    egw_explain(call, "failover judged %s: %s by rule %s", upstream, class_info(v->class)->name, v->row);
   else
-    egw_explain(call, "failover: %s: %s", upstream, class_info(v->class)->name);
+    egw_explain(call, "failover judged %s: %s", upstream, class_info(v->class)->name);
 }
 
 struct verdict
