@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stranger sends to be let in: the field Authorization, and the token in it. The first byte of the
- * input chooses what the rest is. A token that gets as far as its claims was not signed by anyone
- * here, so these must stand anything too. */
+/* What a stranger sends to be let in: the field Authorization, and the token in it. The
+ * first byte of the input chooses what the rest is. A token that gets as far as its claims
+ * was not signed by anyone here, so these must stand anything too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   case 'k': keyfile(text); return 0;
   default: break;
   }
-  credential_read(&credential, data[0] == 'x' ? none : text, data[0] == 'x' ? text : none, none);
+  credential_read(&credential, data[0] == 'x' ? none : text, data[0] == 'x' ? text : none,
+                  none);
   if (credential.kind >= CREDENTIAL_KEY && credential.text.len == 0)
     abort();
   if (credential.kind == CREDENTIAL_BEARER)

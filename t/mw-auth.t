@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The middleware auth in the whole program: keys, tokens and users over HTTP, WebSocket and IPC; what
-refusals look like; that secrets are nowhere; limits by client with ratelimit behind it."""
+"""The middleware auth in the whole program: keys, tokens and users over HTTP, WebSocket and IPC;
+what refusals look like; that secrets are nowhere; limits by client with ratelimit behind it."""
 import base64
 import hashlib
 import hmac
@@ -104,7 +104,7 @@ def logged(env, text):
     tap.check(text in env.gw.log(), "no %r in the log" % text)
 
 
-# --- keys ----------------------------------------------------------------------------------
+# --- keys ------------------------------------------------------------------------------------
 
 
 @row("U1", "keys in all their places", clients="http ws", upstreams="http", fresh=True, **PLAIN)
@@ -245,7 +245,7 @@ def key_file(env):
         shutil.rmtree(folder)
 
 
-# --- users of unix sockets ---------------------------------------------------------------------
+# --- users of unix sockets -------------------------------------------------------------------
 
 ME = str(os.getuid())
 
@@ -274,7 +274,7 @@ def other_user(env, client):
     client.call("eth_chainId").ok()
 
 
-# --- tokens ------------------------------------------------------------------------------------
+# --- tokens ----------------------------------------------------------------------------------
 
 
 @row("U5", "tokens by HS256", clients="http ws", upstreams="http", fresh=True,
@@ -360,7 +360,7 @@ def public_keys(env):
         signer.close()
 
 
-# --- limits by client ----------------------------------------------------------------------------
+# --- limits by client ------------------------------------------------------------------------
 
 
 @row("U6", "ratelimit limits clients by their keys", clients="http ws", upstreams="http",

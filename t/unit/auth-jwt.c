@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens of the middleware `auth`: the examples of RFC 7515, what is refused and why, and the table
- * of verified ones. */
+/* Tokens of the middleware `auth`: the examples of RFC 7515, what is refused and why, and
+ * the table of verified ones. */
 #include "auth-kit.h"
 
 #include "../../plugins/middleware/auth/base64.h"
@@ -10,7 +10,7 @@
 
 static EVP_PKEY *rsa, *ec, *other_ec;
 
-/* --- RFC 7515, appendix A ----------------------------------------------------------------- */
+/* --- RFC 7515, appendix A ---------------------------------------------------------------- */
 
 #define RFC_PAYLOAD                                                                         \
   "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0" \
@@ -28,7 +28,8 @@ test_rfc_hmac(void)
   int64_t until;
 
   is_int(base64_decode(EGW_LIT("AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3"
-                               "Yj0iPS4hcgUuTwjAzZr1Z9CAow"), BASE64_URL, secret, sizeof secret),
+                               "Yj0iPS4hcgUuTwjAzZr1Z9CAow"),
+                       BASE64_URL, secret, sizeof secret),
          64, "RFC 7515 A.1: its key");
   ok(jwt_key_secret(&issuer.key, secret, sizeof secret) == NULL, "is one");
   is_int(jwt_parse(EGW_LIT(token), &jwt), 0, "its token");
@@ -44,8 +45,8 @@ static void
 test_rfc_ecdsa(void)
 {
   static const char token[] =
-    "eyJhbGciOiJFUzI1NiJ9." RFC_PAYLOAD ".DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5"
-    "djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    "eyJhbGciOiJFUzI1NiJ9." RFC_PAYLOAD ".DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfT"
+    "jDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
   static const unsigned char head[] = { 0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
                                         0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
                                         0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04 };
@@ -70,7 +71,7 @@ test_rfc_ecdsa(void)
   jwt_key_free(&key);
 }
 
-/* --- algorithms --------------------------------------------------------------------------- */
+/* --- algorithms -------------------------------------------------------------------------- */
 
 static enum issuer_says
 check(const struct issuer *issuer, const char *token, int64_t now)
@@ -101,8 +102,10 @@ test_algorithms(void)
 {
   const char *rsa_path = public_file(rsa, "rsa"), *ec_path = public_file(ec, "ec");
   struct issuer hs = open_issuer((struct issuer){ .secret = SECRET, .grant.name = "hs" });
-  struct issuer rs = open_issuer((struct issuer){ .public_key = rsa_path, .grant.name = "rs" });
-  struct issuer es = open_issuer((struct issuer){ .public_key = ec_path, .grant.name = "es" });
+  struct issuer rs =
+    open_issuer((struct issuer){ .public_key = rsa_path, .grant.name = "rs" });
+  struct issuer es =
+    open_issuer((struct issuer){ .public_key = ec_path, .grant.name = "es" });
   const struct issuer *issuers[] = { &hs, &rs, &es };
   const char *tokens[] = { token_of(NULL, SECRET, "{\"alg\":\"HS256\"}", EXP),
                            token_of(rsa, NULL, "{\"alg\":\"RS256\"}", EXP),
@@ -191,58 +194,60 @@ test_forms(void)
   is_int(jwt_parse((struct egw_slice){ large, JWT_MAX + 1 }, &jwt), -1, "too long");
   is_int(jwt_parse((struct egw_slice){ large + 1, JWT_MAX }, &jwt), -1, "cut at the front");
   memcpy(large + 30, ".", 1);
-  is_int(jwt_parse((struct egw_slice){ large, 2000 }, &jwt), -1, "a signature that is too long");
+  is_int(jwt_parse((struct egw_slice){ large, 2000 }, &jwt), -1,
+         "a signature that is too long");
   free(large);
 }
 
-/* --- claims -------------------------------------------------------------------------------- */
+/* --- claims ------------------------------------------------------------------------------ */
+
+static const struct {
+  const char *payload;
+  enum issuer_says says;
+} payloads[] = {
+  { "{\"exp\":1800000001}", ISSUER_YES },
+  { "{\"exp\":1800000001.5}", ISSUER_YES },
+  { "{\"exp\":1799999971}", ISSUER_YES },
+  { "{\"exp\":1799999970}", ISSUER_EXPIRED },
+  { "{\"exp\":0}", ISSUER_EXPIRED },
+  { "{\"exp\":-1}", ISSUER_NO },
+  { "{\"exp\":1e12}", ISSUER_NO },
+  { "{\"exp\":\"1800000001\"}", ISSUER_NO },
+  { "{\"exp\":\"0x7fffffff\"}", ISSUER_NO },
+  { "{\"exp\":99999999999999999999}", ISSUER_NO },
+  { "{\"exp\":9223372036854775807}", ISSUER_NO },
+  { "{\"exp\":72057594037927936}", ISSUER_YES },
+  { "{\"exp\":null}", ISSUER_NO },
+  { "{\"exp\":1,\"exp\":1800000001}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"\\u0065xp\":1800000001}", ISSUER_NO },
+  { "{\"EXP\":1800000001}", ISSUER_NO },
+  { "{}", ISSUER_NO },
+  { "[]", ISSUER_NO },
+  { "{\"exp\":1800000001", ISSUER_NO },
+  { "x", ISSUER_NO },
+  { "{\"exp\":1800000001,\"nbf\":1800000030}", ISSUER_YES },
+  { "{\"exp\":1800000001,\"nbf\":1800000031}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"iat\":1800000030}", ISSUER_YES },
+  { "{\"exp\":1800000001,\"iat\":1800000031}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"aud\":\"x\"}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"iss\":\"x\"}", ISSUER_YES },
+  { "{\"exp\":1800000001,\"iss\":1}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"sub\":\"alice\"}", ISSUER_YES },
+  { "{\"exp\":1800000001,\"sub\":\"a\\nb\"}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"sub\":\"\\u0000\"}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"sub\":\"\"}", ISSUER_NO },
+  { "{\"exp\":1800000001,\"sub\":7}", ISSUER_NO },
+};
 
 static void
 test_claims(void)
 {
-  static const struct {
-    const char *payload;
-    enum issuer_says says;
-  } cases[] = {
-    { "{\"exp\":1800000001}", ISSUER_YES },
-    { "{\"exp\":1800000001.5}", ISSUER_YES },
-    { "{\"exp\":1799999971}", ISSUER_YES },
-    { "{\"exp\":1799999970}", ISSUER_EXPIRED },
-    { "{\"exp\":0}", ISSUER_EXPIRED },
-    { "{\"exp\":-1}", ISSUER_NO },
-    { "{\"exp\":1e12}", ISSUER_NO },
-    { "{\"exp\":\"1800000001\"}", ISSUER_NO },
-    { "{\"exp\":\"0x7fffffff\"}", ISSUER_NO },
-    { "{\"exp\":99999999999999999999}", ISSUER_NO },
-    { "{\"exp\":9223372036854775807}", ISSUER_NO },
-    { "{\"exp\":72057594037927936}", ISSUER_YES },
-    { "{\"exp\":null}", ISSUER_NO },
-    { "{\"exp\":1,\"exp\":1800000001}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"\\u0065xp\":1800000001}", ISSUER_NO },
-    { "{\"EXP\":1800000001}", ISSUER_NO },
-    { "{}", ISSUER_NO },
-    { "[]", ISSUER_NO },
-    { "{\"exp\":1800000001", ISSUER_NO },
-    { "x", ISSUER_NO },
-    { "{\"exp\":1800000001,\"nbf\":1800000030}", ISSUER_YES },
-    { "{\"exp\":1800000001,\"nbf\":1800000031}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"iat\":1800000030}", ISSUER_YES },
-    { "{\"exp\":1800000001,\"iat\":1800000031}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"aud\":\"x\"}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"iss\":\"x\"}", ISSUER_YES },
-    { "{\"exp\":1800000001,\"iss\":1}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"sub\":\"alice\"}", ISSUER_YES },
-    { "{\"exp\":1800000001,\"sub\":\"a\\nb\"}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"sub\":\"\\u0000\"}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"sub\":\"\"}", ISSUER_NO },
-    { "{\"exp\":1800000001,\"sub\":7}", ISSUER_NO },
-  };
   struct issuer hs = open_issuer((struct issuer){ .secret = SECRET, .grant.name = "hs",
                                                   .leeway_ms = 29001 });
 
-  for (size_t i = 0; i < COUNT(cases); i++)
-    is_int(check(&hs, token_of(NULL, SECRET, "{\"alg\":\"HS256\"}", cases[i].payload), NOW),
-           cases[i].says, "payload %s", cases[i].payload);
+  for (size_t i = 0; i < COUNT(payloads); i++)
+    is_int(check(&hs, token_of(NULL, SECRET, "{\"alg\":\"HS256\"}", payloads[i].payload), NOW),
+           payloads[i].says, "payload %s", payloads[i].payload);
   issuer_close(&hs);
 }
 
@@ -309,7 +314,7 @@ test_age_alone(void)
   issuer_close(&issuer);
 }
 
-/* --- keys that are refused ------------------------------------------------------------------ */
+/* --- keys that are refused --------------------------------------------------------------- */
 
 static void
 test_bad_keys(void)
@@ -338,8 +343,8 @@ test_bad_keys(void)
     struct issuer issuer = bads[i].issuer;
     const char *about, *why = issuer_open(&issuer, &about);
 
-    ok(why != NULL && strncmp(why, bads[i].why, strlen(bads[i].why)) == 0, "bad key %zu: %s", i,
-       why == NULL ? "accepted" : why);
+    ok(why != NULL && strncmp(why, bads[i].why, strlen(bads[i].why)) == 0,
+       "bad key %zu: %s", i, why == NULL ? "accepted" : why);
     ok(about == bads[i].about || (about != NULL && bads[i].about != NULL &&
                                   strcmp(about, bads[i].about) == 0), "and its option");
     issuer_close(&issuer);
@@ -350,7 +355,7 @@ test_bad_keys(void)
   EVP_PKEY_free(p384);
 }
 
-/* --- verified ones --------------------------------------------------------------------------- */
+/* --- verified ones ----------------------------------------------------------------------- */
 
 static struct token
 numbered(unsigned i, int64_t until)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the middleware `auth` share: keys of issuers, and tokens signed by them. */
+/* What the tests of the middleware `auth` share: keys of issuers, and tokens signed by
+ * them. */
 #ifndef T_UNIT_AUTH_KIT_H
 #define T_UNIT_AUTH_KIT_H
 

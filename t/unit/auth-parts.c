@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the middleware `auth`: base64, the fields of a request, the table of keys (and that it
- * takes the same time whichever key it is), files of keys. */
+/* Parts of the middleware `auth`: base64, the fields of a request, the table of keys (and
+ * that it takes the same time whichever key it is), files of keys. */
 #include "auth-kit.h"
 
 #include "../../plugins/middleware/auth/base64.h"
@@ -46,51 +46,55 @@ test_base64(void)
 
 /* --- fields ------------------------------------------------------------------------------ */
 
+static struct egw_slice
+maybe(const char *text)
+{
+  return text == NULL ? (struct egw_slice){ NULL, 0 } : slice_of(text);
+}
+
+static const struct {
+  const char *authorization, *api_key, *path_key;
+  enum credential_kind kind;
+  const char *text;
+} fields[] = {
+  { NULL, NULL, NULL, CREDENTIAL_NONE, "" },
+  { "Bearer abc", NULL, NULL, CREDENTIAL_BEARER, "abc" },
+  { "bEARER  a.b.c \t", NULL, NULL, CREDENTIAL_BEARER, "a.b.c" },
+  { "Bearer", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Bearer ", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Bearer\tabc", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Bearer a b", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Bearer a\x80", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Bearerabc", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "abc", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Digest username=x", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Basic dTprZXk=", NULL, NULL, CREDENTIAL_KEY, "key" },
+  { "basic OmE6Yg==", NULL, NULL, CREDENTIAL_KEY, "a:b" },
+  { "Basic a2V5", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Basic dTo=", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Basic !", NULL, NULL, CREDENTIAL_BAD, "" },
+  { "Basic ", NULL, NULL, CREDENTIAL_BAD, "" },
+  { NULL, " key ", NULL, CREDENTIAL_KEY, "key" },
+  { NULL, "", NULL, CREDENTIAL_BAD, "" },
+  { NULL, NULL, "key", CREDENTIAL_KEY, "key" },
+  { NULL, NULL, "", CREDENTIAL_BAD, "" },
+  { "Bearer a", "b", "c", CREDENTIAL_BEARER, "a" },
+  { NULL, "b", "c", CREDENTIAL_KEY, "b" },
+  { "nonsense", "b", "c", CREDENTIAL_BAD, "" },
+};
+
 static void
 test_credentials(void)
 {
-  static const struct {
-    const char *authorization, *api_key, *path_key;
-    enum credential_kind kind;
-    const char *text;
-  } cases[] = {
-    { NULL, NULL, NULL, CREDENTIAL_NONE, "" },
-    { "Bearer abc", NULL, NULL, CREDENTIAL_BEARER, "abc" },
-    { "bEARER  a.b.c \t", NULL, NULL, CREDENTIAL_BEARER, "a.b.c" },
-    { "Bearer", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Bearer ", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Bearer\tabc", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Bearer a b", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Bearer a\x80", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Bearerabc", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "abc", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Digest username=x", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Basic dTprZXk=", NULL, NULL, CREDENTIAL_KEY, "key" },
-    { "basic OmE6Yg==", NULL, NULL, CREDENTIAL_KEY, "a:b" },
-    { "Basic a2V5", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Basic dTo=", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Basic !", NULL, NULL, CREDENTIAL_BAD, "" },
-    { "Basic ", NULL, NULL, CREDENTIAL_BAD, "" },
-    { NULL, " key ", NULL, CREDENTIAL_KEY, "key" },
-    { NULL, "", NULL, CREDENTIAL_BAD, "" },
-    { NULL, NULL, "key", CREDENTIAL_KEY, "key" },
-    { NULL, NULL, "", CREDENTIAL_BAD, "" },
-    { "Bearer a", "b", "c", CREDENTIAL_BEARER, "a" },
-    { NULL, "b", "c", CREDENTIAL_KEY, "b" },
-    { "nonsense", "b", "c", CREDENTIAL_BAD, "" },
-  };
-
-  for (size_t i = 0; i < COUNT(cases); i++) {
-    struct egw_slice none = { NULL, 0 };
+  for (size_t i = 0; i < COUNT(fields); i++) {
     struct credential c;
 
-    credential_read(&c, cases[i].authorization == NULL ? none : slice_of(cases[i].authorization),
-                    cases[i].api_key == NULL ? none : slice_of(cases[i].api_key),
-                    cases[i].path_key == NULL ? none : slice_of(cases[i].path_key));
-    is_int(c.kind, cases[i].kind, "case %zu: its kind", i);
-    if (cases[i].kind >= CREDENTIAL_KEY)
-      is_bytes(c.text.ptr, c.text.len, cases[i].text, "its text");
+    credential_read(&c, maybe(fields[i].authorization), maybe(fields[i].api_key),
+                    maybe(fields[i].path_key));
+    is_int(c.kind, fields[i].kind, "case %zu: its kind", i);
+    if (fields[i].kind >= CREDENTIAL_KEY)
+      is_bytes(c.text.ptr, c.text.len, fields[i].text, "its text");
     credential_forget(&c);
     ok(memchr(c.decoded, 'k', sizeof c.decoded) == NULL, "case %zu: no copy is left", i);
   }
@@ -189,7 +193,7 @@ shortest(const struct keys *keys, const unsigned char digest[KEYS_DIGEST])
     clock_gettime(CLOCK_MONOTONIC, &a);
     sink = (uintptr_t)keys_find(keys, digest);
     clock_gettime(CLOCK_MONOTONIC, &b);
-    ns = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000 + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec;
+    ns = (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
     if (ns < best)
       best = ns;
   }
@@ -197,8 +201,8 @@ shortest(const struct keys *keys, const unsigned char digest[KEYS_DIGEST])
   return best;
 }
 
-/* Stopping at the first key, or at the first byte that differs, would make times differ by orders
- * of magnitude. */
+/* Stopping at the first key, or at the first byte that differs, would make times differ by
+ * orders of magnitude. */
 static void
 test_constant_time(void)
 {

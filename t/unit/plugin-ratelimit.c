@@ -239,8 +239,10 @@ test_own_costs(void)
   for (size_t i = 0; i < COUNT(costs); i++) {
     struct plugtest *host =
       host_with("per_client = \"120/s\"; cost = \"method\"; costs = ("
-                "{ method = \"eth_getLogs\"; cost = 20; }, { method = \"eth_chainId\"; cost = 0; },"
-                "{ method = \"trace_block\"; cost = 5; }, { method = \"trace_*\"; cost = 10; },"
+                "{ method = \"eth_getLogs\"; cost = 20; },"
+                "{ method = \"eth_chainId\"; cost = 0; },"
+                "{ method = \"trace_block\"; cost = 5; },"
+                "{ method = \"trace_*\"; cost = 10; },"
                 "{ method = \"debug_*\"; cost = 1000; } );");
 
     is_int(burst_method(host, costs[i].method, 200), costs[i].allowed, "own costs: %s",
@@ -258,7 +260,8 @@ test_http_status(void)
 
   for (size_t i = 0; i < COUNT(options); i++) {
     struct plugtest *host = host_with(options[i]);
-    const struct plugtest_end *e = plugtest_ask(host, &(struct plugtest_spec){ .explain = true });
+    const struct plugtest_end *e =
+      plugtest_ask(host, &(struct plugtest_spec){ .explain = true });
 
     ok(!e->is_error && e->http_status == 0, "a call that passes has no status of its own");
     e = plugtest_ask(host, &(struct plugtest_spec){ .explain = true });

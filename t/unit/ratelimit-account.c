@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits that several gateways have in common, in the middleware `ratelimit`: some tables, a ledger that
- * answers some time later, and clients that want more than they may have. */
+/* Limits that several gateways have in common, in the middleware `ratelimit`: some tables,
+ * a ledger that answers some time later, and clients that want more than they may have. */
 #include "../lib/tap.h"
 
 #include "../../plugins/middleware/ratelimit/account.h"
@@ -93,7 +93,8 @@ begin(struct world *world, struct gateway *g, uint64_t us, uint64_t now)
 static void
 deliver(struct world *world, struct gateway *g, uint64_t now)
 {
-  struct clients_call call = { .who = { .kind = ADDRESS_V4 }, .each = &world->each, .now = now };
+  struct clients_call call = { .who = { .kind = ADDRESS_V4 }, .each = &world->each,
+                               .now = now };
   uint64_t us;
 
   if (g->state == QUIET || now < g->at)
@@ -143,7 +144,7 @@ flood(struct world *world, unsigned n, uint64_t from, uint64_t ms)
   return allowed;
 }
 
-/* --- tests --------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------- */
 
 static void
 test_rate_holds(void)
@@ -168,7 +169,8 @@ test_rate_holds(void)
 
     ok(first >= least && first <= cases[i].per_minute + cases[i].slack,
        "%s at four gateways: %u in the first minute", cases[i].rate, first);
-    ok(later >= least && later <= cases[i].per_minute * 11 / 10 + 2, "%u in the second", later);
+    ok(later >= least && later <= cases[i].per_minute * 11 / 10 + 2, "%u in the second",
+       later);
     ok(world.told <= GATEWAYS * 120000 / ACCOUNT_EVERY_MS + GATEWAYS, "told %u times",
        world.told);
     close_world(&world);
@@ -212,8 +214,8 @@ test_dead(void)
     struct world world = open_world("100/s", 0, kinds[i], false);
     unsigned allowed = flood(&world, 1, 1000, 60000);
 
-    ok(allowed >= 6000 && allowed <= 6110, "a ledger of kind %d: each alone, %u", (int)kinds[i],
-       allowed);
+    ok(allowed >= 6000 && allowed <= 6110, "a ledger of kind %d: each alone, %u",
+       (int)kinds[i], allowed);
     close_world(&world);
   }
 }

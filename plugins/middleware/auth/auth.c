@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* auth: who may call. A client shows a key or a token with its request (a WebSocket: with the one
- * that opened it), or is known by its user id on a unix socket. Others are refused, or may call
- * what is for everybody.
+/* auth: who may call. A client shows a key or a token with its request (a WebSocket: with the
+ * one that opened it), or is known by its user id on a unix socket. Others are refused, or may
+ * call what is for everybody.
  *
- * Why a credential was refused is for the log and the metrics: the client gets one answer for
- * all. */
+ * Why a credential was refused is for the log and the metrics: the client gets one answer
+ * for all. */
 #include "auth.h"
 
 #include <inttypes.h>

@@ -128,8 +128,8 @@ add_user(struct auth *self, struct egw_conf *section, const char *key, const cha
   struct auth_user user = { .any = strcmp(text, "*") == 0, .uid = -1, .grant = *grant };
 
   if (!user.any && find_uid(text, &user.uid) < 0)
-    return egw_conf_error(section, key, "\"%s\" is neither a user of this machine nor a number",
-                          text);
+    return egw_conf_error(section, key,
+                          "\"%s\" is neither a user of this machine nor a number", text);
   if (user_with(self, user.any, user.uid) != NULL)
     return egw_conf_error(section, key, "\"%s\" is there already", text);
   self->users[self->user_count++] = user;
@@ -198,7 +198,8 @@ static const struct egw_option issuer_options[] = {
   { .name = "secret_encoding", .type = EGW_OPT_ENUM, .fallback = "text",
     .offset = offsetof(struct issuer, encoding), .choices = encodings,
     .help = "How the secret is written" },
-  { .name = "public_key", .type = EGW_OPT_STRING, .offset = offsetof(struct issuer, public_key),
+  { .name = "public_key", .type = EGW_OPT_STRING,
+    .offset = offsetof(struct issuer, public_key),
     .help = "PEM file with the public key: RSA for RS256, P-256 for ES256" },
   { .name = "kid", .type = EGW_OPT_STRING, .offset = offsetof(struct issuer, kid),
     .help = "Only tokens that name this key" },
@@ -271,8 +272,9 @@ auth_configure(void *mine, struct egw_conf *section)
       read_clients(self, section) | read_issuers(self, section);
   if (r == 0 && keys_count(self->keys) == 0 && self->user_count == 0 &&
       self->issuer_count == 0 && self->anonymous.n == 0)
-    return egw_conf_error(section, NULL, "nobody could be let in: there are no keys, no jwt, no "
-                                         "uids and nothing for anonymous clients");
+    return egw_conf_error(section, NULL,
+                          "nobody could be let in: there are no keys, no jwt, no uids and "
+                          "nothing for anonymous clients");
   return r;
 }
 
@@ -303,10 +305,12 @@ const struct egw_option auth_options[] = {
     .flags = EGW_OPTION_RELOAD,
     .help = "More of them, one a line: NAME sha256:HEX [expires=DATE] [METHOD | !METHOD]..." },
   { .name = "jwt", .type = EGW_OPT_SECTION, .flags = EGW_OPTION_RELOAD,
-    .help = "Issuers of tokens: ( { secret = \"file:PATH\"; } ) or ( { public_key = PATH; } )" },
+    .help = "Issuers of tokens: ( { secret = \"file:PATH\"; } ) or "
+            "( { public_key = PATH; } )" },
   { .name = "uids", .type = EGW_OPT_LIST, .offset = offsetof(struct auth, uids),
     .flags = EGW_OPTION_RELOAD,
-    .help = "Users, by name or number, that may call all methods on unix sockets; \"*\": all" },
+    .help = "Users, by name or number, that may call all methods on unix sockets; \"*\": "
+            "all" },
   { .name = "anonymous", .type = EGW_OPT_LIST, .offset = offsetof(struct auth, anonymous),
     .flags = EGW_OPTION_RELOAD, .help = "Methods for clients that show no key" },
   { .name = "http_status", .type = EGW_OPT_BOOL, .offset = offsetof(struct auth, http_status),

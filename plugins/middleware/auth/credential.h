@@ -20,8 +20,8 @@ struct credential {
   unsigned char decoded[1024];   /* of Basic (RFC 7617) */
 };
 
-/* The first of these that is there decides: the field Authorization ("Bearer KEY", or "Basic" with
- * the key as the password), the field X-Api-Key, the segment of the path. */
+/* The first of these that is there decides: the field Authorization ("Bearer KEY", or
+ * "Basic" with the key as the password), the field X-Api-Key, the segment of the path. */
 void credential_read(struct credential *out, struct egw_slice authorization,
                      struct egw_slice api_key, struct egw_slice path_key);
 

@@ -28,8 +28,8 @@ bool grant_listed(const struct egw_strings *list, struct egw_slice method);
 /* A method's name, the beginning of one and '*', or "*". */
 bool grant_pattern_valid(const char *pattern);
 
-/* Letters, digits and "._-@", 1 to 64: it stands in logs, and a ':' comes before a token's subject
- * only. */
+/* Letters, digits and "._-@", 1 to 64: it stands in logs, and a ':' comes before a token's
+ * subject only. */
 bool grant_name_valid(const char *name);
 
 /* Reads "2027-01-31" or "2027-01-31T12:00:00Z". 0 or -1. */

@@ -113,7 +113,8 @@ seconds(uint64_t ms)
   return (int64_t)(ms / 1000 + (ms % 1000 != 0));
 }
 
-/* A token ends by "exp", or by its age where that is limited; one that never ends is refused. */
+/* A token ends by "exp", or by its age where that is limited; one that never ends is
+ * refused. */
 static enum issuer_says
 check_times(const struct issuer *issuer, const struct jwt_claims *claims, int64_t now,
             int64_t *until)

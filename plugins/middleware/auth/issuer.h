@@ -26,8 +26,8 @@ void issuer_close(struct issuer *issuer);
 
 enum issuer_says { ISSUER_NO, ISSUER_EXPIRED, ISSUER_YES };
 
-/* Whether the token is good at `now` (seconds since 1970). YES: until *until, for a client called
- * `identity`. `now` before "nbf" or "iat" is NO, not EXPIRED. */
+/* Whether the token is good at `now` (seconds since 1970). YES: until *until, for a client
+ * called `identity`. `now` before "nbf" or "iat" is NO, not EXPIRED. */
 enum issuer_says issuer_check(const struct issuer *issuer, const struct jwt *jwt, int64_t now,
                               int64_t *until, char identity[ISSUER_IDENTITY_MAX]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON Web Tokens: JWS in its compact form (RFC 7515) with claims (RFC 7519).
  *
- * What a token says about its algorithm only has to agree with the issuer's key, whose kind fixes
- * the algorithm: "none" does not exist here, and a public key is never a secret of HMAC (RFC 8725
- * 3.1). Cryptography is OpenSSL's. */
+ * What a token says about its algorithm only has to agree with the issuer's key, whose kind
+ * fixes the algorithm: "none" does not exist here, and a public key is never a secret of
+ * HMAC (RFC 8725 3.1). Cryptography is OpenSSL's. */
 #ifndef AUTH_JWT_H
 #define AUTH_JWT_H
 
@@ -30,8 +30,8 @@ struct jwt {
 /* Whether text looks like a token: three parts with points between. */
 bool jwt_looks_like(struct egw_slice text);
 
-/* 0, or -1: it is no token, its algorithm is none of these, or it wants something understood that
- * is not ("crit"). */
+/* 0, or -1: it is no token, its algorithm is none of these, or it wants something
+ * understood that is not ("crit"). */
 int jwt_parse(struct egw_slice token, struct jwt *out);
 
 /* --- verifying --------------------------------------------------------------------------- */
@@ -44,8 +44,8 @@ struct jwt_key {
   struct evp_pkey_st *public_key;
 };
 
-/* A key from a secret (copied), or from the PEM file at `path`: RSA of 2048 bits or more, or EC on
- * P-256. NULL, or what is wrong. Main thread. */
+/* A key from a secret (copied), or from the PEM file at `path`: RSA of 2048 bits or more,
+ * or EC on P-256. NULL, or what is wrong. Main thread. */
 const char *jwt_key_secret(struct jwt_key *key, const unsigned char *secret, size_t len);
 const char *jwt_key_file(struct jwt_key *key, const char *path);
 void jwt_key_free(struct jwt_key *key);

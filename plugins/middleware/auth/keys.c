@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The API keys. The digests stand in an array of their own: looking at all of them takes about as
- * long as reading them. */
+/* The API keys. The digests stand in an array of their own: looking at all of them takes
+ * about as long as reading them. */
 #include "keys.h"
 
 #include <stdint.h>

@@ -22,9 +22,10 @@ enum keys_added keys_add(struct keys *keys, const unsigned char digest[KEYS_DIGE
 
 size_t keys_count(const struct keys *keys);
 
-/* What the key with this digest grants, or NULL. Its time depends on the number of keys only: all
- * are compared, in full, without a branch. */
-const struct grant *keys_find(const struct keys *keys, const unsigned char digest[KEYS_DIGEST]);
+/* What the key with this digest grants, or NULL. Its time depends on the number of keys
+ * only: all are compared, in full, without a branch. */
+const struct grant *keys_find(const struct keys *keys,
+                              const unsigned char digest[KEYS_DIGEST]);
 
 /* Reads 64 hex digits. 0 or -1. */
 int keys_read_hex(const char *text, size_t len, unsigned char digest[KEYS_DIGEST]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Verified tokens. Only what has been verified comes in, so strangers can't push anything out. */
+/* Verified tokens. Only what has been verified comes in, so strangers can't push anything
+ * out. */
 #include "tokens.h"
 
 #include <stdlib.h>

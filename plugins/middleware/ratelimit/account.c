@@ -5,8 +5,8 @@
 #define MOST_MS UINT64_C(5000)   /* and four times the burst */
 #define US_MAX (UINT64_C(1) << 50) /* exact in a double of Lua, whatever is added */
 
-/* Units to microseconds, and back; neither product can be too large: a remainder is below the gain,
- * which is below 2^34. */
+/* Units to microseconds, and back; neither product can be too large: a remainder is below
+ * the gain, which is below 2^34. */
 static uint64_t
 us_of(uint64_t units, const struct rate *rate)
 {

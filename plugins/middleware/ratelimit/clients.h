@@ -28,7 +28,7 @@ void clients_free(struct clients *clients);
 /* A call. */
 struct clients_call {
   struct client_key who;
-  const struct rate *each;       /* its rate, always the same one; gain 0: no limit of its own */
+  const struct rate *each;       /* its rate, always the same; gain 0: no limit of its own */
   unsigned cost;                 /* not 0 */
   uint64_t now;                  /* ms */
   bool share;                    /* there is a ledger that can be told (account.h) */
@@ -39,13 +39,15 @@ struct clients_taken {
   uint64_t wait_ms;              /* 0: it may pass, and has been paid for; else refused */
   int64_t added;                 /* clients that came into the table less those that left */
   int64_t evicted;               /* that left though their bucket was not full */
-  uint64_t due_us, total_due_us; /* not 0: to be told to the ledger, about the client and about all */
+  uint64_t due_us, total_due_us; /* not 0: to be told to the ledger, about the client and about
+                                    all */
 };
 
 /* Any thread. */
 struct clients_taken clients_take(struct clients *clients, const struct clients_call *call);
 
-/* What the ledger said about the client of a call, or about all (`total`), at call->now. Any thread. */
+/* What the ledger said about the client of a call, or about all (`total`), at call->now.
+ * Any thread. */
 void clients_told(struct clients *clients, const struct clients_call *call, bool total,
                   uint64_t owed_us);
 

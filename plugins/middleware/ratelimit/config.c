@@ -60,7 +60,8 @@ static const struct egw_option key_options[] = {
   { .name = "name", .type = EGW_OPT_STRING, .flags = EGW_OPTION_REQUIRED,
     .offset = offsetof(struct key_option, name), .help = "The client, as auth calls it" },
   { .name = "rate", .type = EGW_OPT_STRING, .flags = EGW_OPTION_REQUIRED,
-    .offset = offsetof(struct key_option, rate), .help = "Its calls, in the form of per_client" },
+    .offset = offsetof(struct key_option, rate),
+    .help = "Its calls, in the form of per_client" },
   { .name = "burst", .type = EGW_OPT_INT, .offset = offsetof(struct key_option, burst),
     .fallback = "0", .min = 0, .max = (int64_t)RATE_MAX,
     .help = "Calls it may make at once; 0: those of one second, at least 1" },
@@ -101,7 +102,8 @@ read_cost(struct ratelimit *self, struct egw_conf *section)
   self->rules.cost_count++;
   len = strlen(rule->method);
   star = strcspn(rule->method, "*");
-  if (len > 0 && len <= METHOD_MAX && star + 1 >= len && strpbrk(rule->method, " \t,;") == NULL)
+  if (len > 0 && len <= METHOD_MAX && star + 1 >= len &&
+      strpbrk(rule->method, " \t,;") == NULL)
     return 0;
   return egw_conf_error(section, "method",
                         "\"%s\" is neither a method, nor the beginning of one and a \"*\"",
@@ -209,8 +211,9 @@ ratelimit_configure(void *mine, struct egw_conf *section)
     return -1;
   self->rules.by_method = self->cost == COST_METHOD;
   if (!rules_limit(&self->rules) && limits.total.gain == 0)
-    return egw_conf_error(section, "per_client", "is \"none\" and there is no total, nor a limit of "
-                                                 "any key: nothing would be limited");
+    return egw_conf_error(section, "per_client",
+                          "is \"none\" and there is no total, nor a limit of any key: nothing "
+                          "would be limited");
   self->clients = clients_new(&limits);
   return self->clients != NULL ? 0 : egw_conf_error(section, NULL, "out of memory");
 }
@@ -239,10 +242,11 @@ const struct egw_option ratelimit_options[] = {
     .fallback = "0", .min = 0, .max = (int64_t)RATE_MAX,
     .help = "Calls a client may make at once; 0: those of one second, at least 1" },
   { .name = "per_key", .type = EGW_OPT_STRING, .offset = offsetof(struct ratelimit, per_key),
-    .help = "Calls of a client with a name (a stage above knows it, such as auth); missing: as "
-            "per_client" },
+    .help = "Calls of a client with a name (a stage above knows it, such as auth); missing: "
+            "as per_client" },
   { .name = "key_burst", .type = EGW_OPT_INT, .offset = offsetof(struct ratelimit, key_burst),
-    .fallback = "0", .min = 0, .max = (int64_t)RATE_MAX, .help = "The same as burst, for per_key" },
+    .fallback = "0", .min = 0, .max = (int64_t)RATE_MAX,
+    .help = "The same as burst, for per_key" },
   { .name = "keys", .type = EGW_OPT_SECTION,
     .help = "Clients with limits of their own: ( { name = NAME; rate = \"500/s\"; } )" },
   { .name = "total", .type = EGW_OPT_STRING, .offset = offsetof(struct ratelimit, total),

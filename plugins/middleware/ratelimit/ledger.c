@@ -12,8 +12,8 @@
 #define TIMEOUT_MS 500u
 #define WARN_EVERY_MS 60000u
 
-/* The server's clock counts, so those of the gateways need not agree. A key lives as long as something
- * is owed. */
+/* The server's clock counts, so those of the gateways need not agree. A key lives as long
+ * as something is owed. */
 static const char script[] =
   "local t=redis.call('TIME') "
   "local now=t[1]*1000000+t[2] "
@@ -32,7 +32,8 @@ struct ledger {
   uint64_t warn_at_ms;
 };
 
-/* One account that is being told: a command is on its way, or the timer runs until the next one. */
+/* One account that is being told: a command is on its way, or the timer runs until the next
+ * one. */
 struct telling {
   struct ledger *ledger;
   struct telling *next, **back;
@@ -155,7 +156,8 @@ told(void *arg, const struct redis_answer *answer)
   struct ledger *ledger = telling->ledger;
   bool good = answer->kind == REDIS_INTEGER && answer->integer >= 0;
 
-  egw_count(&ledger->at, good ? ledger->options.told_metric : ledger->options.failed_metric, 1);
+  egw_count(&ledger->at,
+            good ? ledger->options.told_metric : ledger->options.failed_metric, 1);
   telling->call.now = egw_now_ms(ledger->at.worker);
   if (good)
     clients_told(ledger->options.clients, &telling->call, telling->total,
@@ -175,8 +177,8 @@ name_key(char *key, size_t size, const struct ledger *ledger, const struct rate 
   if (who == NULL)
     return snprintf(key, size, "%s%s:total:%" PRIu64 "/%" PRIu64, prefix, network, rate->gain,
                     rate->price);
-  return snprintf(key, size, "%s%s:%" PRIu32 ":%" PRIx64 ":%" PRIu64 "/%" PRIu64, prefix, network,
-                  who->kind, who->value, rate->gain, rate->price);
+  return snprintf(key, size, "%s%s:%" PRIu32 ":%" PRIx64 ":%" PRIu64 "/%" PRIu64, prefix,
+                  network, who->kind, who->value, rate->gain, rate->price);
 }
 
 static void

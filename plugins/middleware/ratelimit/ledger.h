@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger that several gateways share: for each client, and for all together, the time from which on
- * nothing is owed, in a Redis or Valkey server. Nothing waits for it; while it can't be reached each
- * gateway limits by what it sees itself. Of one worker. */
+/* The ledger that several gateways share: for each client, and for all together, the time
+ * from which on nothing is owed, in a Redis or Valkey server. Nothing waits for it; while
+ * it can't be reached each gateway limits by what it sees itself. Of one worker. */
 #ifndef RATELIMIT_LEDGER_H
 #define RATELIMIT_LEDGER_H
 

@@ -111,7 +111,8 @@ ratelimit_worker_start(const void *instance, void *memory, struct egw_worker *wo
     return 0;
   mine->ledger = ledger_new(&options, worker);
   if (mine->ledger == NULL)
-    egw_log(EGW_WARN, "ratelimit", "no connection to redis can be made: a worker limits alone");
+    egw_log(EGW_WARN, "ratelimit",
+            "no connection to redis can be made: a worker limits alone");
   return 0;
 }
 
@@ -198,7 +199,7 @@ ratelimit_request(const struct egw_at *at, struct egw_call *call)
   return refuse(self, call, taken.wait_ms);
 }
 
-/* --- the plugin --------------------------------------------------------------------------- */
+/* --- the plugin -------------------------------------------------------------------------- */
 
 static const struct egw_metric metrics[] = {
   [METRIC_ALLOWED] = { .name = "allowed", .kind = EGW_METRIC_COUNTER,
