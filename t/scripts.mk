@@ -18,6 +18,8 @@ script_tests += \
 	t/replay-recorded.t \
 	t/mw-batch.t \
 	t/mw-cache.t \
+	t/mw-cache-disk.t \
+	t/mw-cache-redis.t \
 	t/mw-coalesce.t \
 	t/mw-failover.t \
 	t/mw-failover-anvil.t \
@@ -69,6 +71,7 @@ EXTRA_DIST += \
 	t/lib/keccak.py \
 	t/lib/model.py \
 	t/lib/rawjson.py \
+	t/lib/realredis.py \
 	t/lib/tap.py \
 	t/lib/wire.py \
 	t/lib/wsframe.py \

@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include <string.h>
+#include <ethrpc-gw/json.h>
 
 /* An error that says that the node doesn't like the question, not what it found. */
 static bool
@@ -84,6 +85,51 @@ may_keep(const struct egw_at *at, const struct egw_reply *reply)
          memcmp(identity.bytes, state->key.ptr, KEY_IDENTITY) == 0;
 }
 
+/* Whether what was found is true for ever. */
+static bool
+is_for_ever(const struct egw_head *head, const struct store_found *found)
+{
+  unsigned char hash[32];
+
+  return !found->pinned || (plan_is_final(head, found->pin.number) &&
+                            egw_head_hash(head, found->pin.number, hash) &&
+                            memcmp(hash, found->pin.hash, 32) == 0);
+}
+
+/* Traces and the like of a transaction don't say which block it is in. Its receipt, or itself, may
+ * be here and be final. */
+static bool
+is_final_transaction(const struct egw_at *at, struct egw_call *call, struct egw_slice hash)
+{
+  static const struct egw_method_info names[] = { { .name = "eth_getTransactionReceipt" },
+                                                  { .name = "eth_getTransactionByHash" } };
+  const struct state *state = at->state;
+  struct ask about = { .kind = ASK_ALL, .part_count = 1, .after = EGW_LIT("") };
+  struct store_found found = { .value = NULL };
+  struct key_identity identity;
+  char *params = egw_alloc(call, hash.len + 2);
+  bool final = false;
+  size_t i;
+
+  if (params == NULL)
+    return false;
+  params[0] = '[';
+  memcpy(params + 1, hash.ptr, hash.len);
+  params[hash.len + 1] = ']';
+  about.parts[0] = (struct egw_slice){ params, hash.len + 2 };
+  key_identity(egw_head(at), &identity);
+  for (i = 0; i < 2 && !final; i++) {
+    struct rules_method rules = { .info = &names[i] };
+    struct egw_slice key = key_make(call, &identity, &rules, &about, &state->plan);
+
+    if (key.ptr == NULL || !store_get(cache_shared(at)->store, key, &found))
+      continue;
+    final = is_for_ever(egw_head(at), &found);
+    egw_buf_unref(found.value);
+  }
+  return final;
+}
+
 static void
 keep(const struct egw_at *at, const struct egw_reply *reply, enum plan_verdict verdict,
      const struct rules_block *block)
@@ -121,6 +167,10 @@ judge(const struct egw_at *at, struct egw_call *call, const struct egw_reply *re
     return resend(at, call, reply);
   if (state->plan.rewrite == REWRITE_HASH)
     m->strikes = 0;
+  if (verdict == PLAN_KEEP_IF_FINAL)
+    verdict = is_final_transaction(at, call, egw_json_element(state->params, 0))
+                  ? PLAN_KEEP_LASTING
+                  : PLAN_DROP;
   if (verdict >= PLAN_KEEP && may_keep(at, reply))
     keep(at, reply, verdict, &pin);
   return EGW_NEXT;

@@ -91,7 +91,7 @@ plan_all(const struct rules_method *method, const struct plan_terms *terms, stru
 {
   out->form = PLAN_ALL;
   if (method->info->method_class == EGW_CLASS_BY_TX)
-    return terms->head->known && method->proof != PROOF_NONE;
+    return terms->head->known;
   out->lasting = true;
   return !method->of_chain || terms->head->has_chain_id;
 }
@@ -221,6 +221,8 @@ judge_transaction(const struct rules_method *method, const struct ask *ask,
 {
   struct egw_slice said, asked = egw_json_element(ask->parts[0], 0);
 
+  if (method->proof == PROOF_NONE)
+    return rules_hash(asked, pin->hash) ? PLAN_KEEP_IF_FINAL : PLAN_DROP;
   if (method->proof == PROOF_LIST)
     result = egw_json_element(result, 0);
   said = egw_json_member(result, method->subject);

@@ -53,7 +53,8 @@ enum plan_verdict {
   PLAN_WRONG,     /* nor what was asked for: it is of another block, or nothing */
   PLAN_KEEP,      /* under the plan's form */
   PLAN_KEEP_LASTING,
-  PLAN_KEEP_PINNED /* only while block `pin` is canonical */
+  PLAN_KEEP_PINNED, /* only while block `pin` is canonical */
+  PLAN_KEEP_IF_FINAL /* for ever, if the transaction's block is known to be final */
 };
 
 /* Judges a result, now. `archive`: the node that gave it has the state of all blocks of the

@@ -164,6 +164,15 @@ count_redis(struct tiers_desk *desk, const struct egw_at *at)
 }
 #endif
 
+void
+tiers_count(struct tiers_desk *desk, const struct egw_at *at)
+{
+  if (desk == NULL)
+    return;
+  count_disk(desk, at);
+  count_redis(desk, at);
+}
+
 /* --- lookups ---------------------------------------------------------------------------------- */
 
 /* The end of the wait. What was found before history changed is not believed. */
@@ -186,8 +195,7 @@ tiers_look(struct tiers_desk *desk, const struct egw_at *at, struct egw_call *ca
 {
   if (desk == NULL)
     return false;
-  count_disk(desk, at);
-  count_redis(desk, at);
+  tiers_count(desk, at);
   *wait = (struct tiers_wait){ .desk = desk, .at = *at, .call = call, .key = key, .fn = fn,
                                .flushes = atomic_load(&desk->tiers->flushes) };
   ask_disk(wait);
@@ -231,8 +239,7 @@ tiers_keep(struct tiers_desk *desk, const struct egw_at *at, struct egw_slice ke
     share_put(desk->share, key, egw_buf_slice(value));
 #endif
   (void)key, (void)value; /* in a build with neither */
-  count_disk(desk, at);
-  count_redis(desk, at);
+  tiers_count(desk, at);
 }
 
 void
@@ -251,8 +258,7 @@ tiers_flush(struct tiers_desk *desk, const struct egw_at *at, bool same)
   if (desk->share != NULL)
     share_flush(desk->share);
 #endif
-  count_disk(desk, at);
-  count_redis(desk, at);
+  tiers_count(desk, at);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

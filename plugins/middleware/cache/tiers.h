@@ -111,4 +111,7 @@ void tiers_keep(struct tiers_desk *desk, const struct egw_at *at, struct egw_sli
  * that keys don't tell the old from the new. */
 void tiers_flush(struct tiers_desk *desk, const struct egw_at *at, bool same);
 
+/* Brings the metrics up to date, which they are with each lookup, too. desk NULL: nothing. */
+void tiers_count(struct tiers_desk *desk, const struct egw_at *at);
+
 #endif
