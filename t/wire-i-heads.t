@@ -218,10 +218,34 @@ def i11(env, client):
             tap.eventually(lambda: number_of(client) == env.chain.number(), SOON, "new head")
 
 
-@row("I14", "filters over two nodes", clients="http ws ipc", upstreams="http+http ws+http",
-     todo="filters are not the gateway's own yet")
+@row("I14", "filters over two nodes", clients="http ws ipc", upstreams="http+http ws+http")
 def i14(env, client):
-    raise NotImplementedError
+    name = rawjson.parse(client.call("eth_newBlockFilter").ok())
+    want, got = [], []
+    for _ in range(20):
+        want.append(env.chain.mine()["hash"])
+        got += rawjson.parse(client.call("eth_getFilterChanges", [name]).ok())
+    tap.eventually(lambda: got.extend(rawjson.parse(
+        client.call("eth_getFilterChanges", [name]).ok())) or len(got) >= 20, 8, "all are told")
+    tap.eq(got, want, "each new block once and in order")
+    tap.eq(client.call("eth_uninstallFilter", [name]).ok(), b"true", "uninstalled")
+    tap.eq(client.call("eth_getFilterChanges", [name]).refused(), -32000, "then there is none")
+    tap.eq(client.call("eth_uninstallFilter", [name]).ok(), b"false", "nor again")
+
+
+# A filter made by one client is there for all.
+@row("I14", "filters of other connections", clients="http ws ipc", upstreams="http+http", live=True)
+def i14_others(env, client):
+    name = rawjson.parse(client.call("eth_newFilter", [{}]).ok())
+    env.chain.mine()
+    with env.client("http") as one, env.client("ipc") as two:
+        logs = tap.eventually(lambda: rawjson.parse(
+            one.call("eth_getFilterChanges", [name]).ok()), 8, "another client polls it")
+        tap.eq({log["blockNumber"] for log in logs}, {hex(env.chain.number())}, "its logs")
+        tap.eq(two.call("eth_getFilterChanges", [name]).ok(), b"[]", "once")
+        tap.eq(rawjson.parse(two.call("eth_getFilterLogs", [name]).ok()),
+               rawjson.parse(env.want("eth_getLogs", b"[{}]")), "eth_getFilterLogs asks for all")
+        tap.eq(two.call("eth_uninstallFilter", [name]).ok(), b"true", "and a third ends it")
 
 
 wire.main()

@@ -214,7 +214,10 @@ async def run_async(kind, w3, facts, persistent):
         found = {"head": None, "log": None}
         async for message in w3.socket.process_subscriptions():
             if message["subscription"] == sub:
-                found["head"] = message["result"]
+                # anvil pushes lists of the block's body with its header; a node that is polled
+                # has none to give.
+                found["head"] = {k: v for k, v in dict(message["result"]).items()
+                                 if k not in ("transactions", "uncles", "withdrawals")}
             elif message["subscription"] == logs:
                 found["log"] = message["result"]
             if found["head"] and found["log"]:
