@@ -233,6 +233,22 @@ def given_up(env):
     stays.close()
 
 
+@row("S13", "one call is never answered, which holds up its array", clients="ws", upstreams="http", **WITH)
+def never_answered(env, client):
+    def answer(requests):
+        return Answer(None) if any(r.params == b"[7]" for r in requests) else None
+
+    env.node.script = lambda req: Answer(None) if req.params == b"[7]" else None
+    env.node.batch_script = answer
+    got = client.batch(reads(20), timeout=20)
+    tap.eq([r.id for r in got], [b"%d" % i for i in range(20)], "ids")
+    for i, reply in enumerate(got):
+        if i == 7:
+            reply.refused(-32051)
+        else:
+            tap.eq(reply.ok(), env.want("eth_call", b"[%d]" % i), "result %d" % i)
+
+
 class Crowd:
     """Holds calls until so many are at the node at the same time."""
 

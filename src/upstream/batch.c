@@ -9,8 +9,10 @@
 #define STRIKES 3u                   /* useless arrays in a row: no more of them for a while */
 #define LEARNED_MS (5u * 60 * 1000)  /* how long what a node refused is believed */
 #define SPARE_ELEMENTS 8u            /* room for what a node makes up */
+#define LATE_MS 1000u                /* nothing came for so long: each call by itself */
 
 static void on_flush(struct worker_job *job);
+static void on_array_late(struct wheel_timer *timer);
 static void on_array_done(struct egw_xchg *carrier, enum egw_outcome outcome, const char *why);
 
 /* --- waiting for the end of the turn ---------------------------------------------------------- */
@@ -157,11 +159,23 @@ array_text(const struct array *a, size_t bytes)
   return NULL;
 }
 
+/* One call that a node never answers holds up all of its array, and they have time-outs, too. */
+static void
+watch(struct array *a, uint64_t soonest_ms)
+{
+  uint64_t now = uv_now(&a->link->worker->loop);
+  uint64_t half = soonest_ms > now ? (soonest_ms - now) / 2 : 0;
+
+  a->carrier->timeout.fn = on_array_late;
+  worker_timer_start(a->link->worker, &a->carrier->timeout, half < LATE_MS ? half : LATE_MS);
+}
+
 /* Makes it one wire request. false: no memory. */
 static bool
 array_seal(struct array *a, size_t bytes)
 {
   struct egw_buf *text = array_text(a, bytes);
+  uint64_t soonest_ms = UINT64_MAX;
   unsigned i;
 
   a->carrier = text != NULL ? xchg_new_carrier(a->link, a, text, on_array_done) : NULL;
@@ -176,7 +190,10 @@ array_seal(struct array *a, size_t bytes)
     x->slot = i;
     if (x->deadline_ms > a->carrier->deadline_ms)
       a->carrier->deadline_ms = x->deadline_ms;
+    if (x->deadline_ms < soonest_ms)
+      soonest_ms = x->deadline_ms;
   }
+  watch(a, soonest_ms);
   metric_add(&a->link->metrics.batches, 1);
   metric_add(&a->link->metrics.batched, a->count);
   return true;
@@ -408,6 +425,24 @@ send_again(struct array *a, enum objection how)
     x->by_itself = how != OBJECTION_SMALLER || a->count <= 3;
     wait_here(x);
   }
+}
+
+static void
+on_array_late(struct wheel_timer *timer)
+{
+  struct egw_xchg *carrier = container_of(timer, struct egw_xchg, timeout);
+  struct array *a = carrier->carries;
+
+  if (carrier->in.seen != a->seen) { /* it comes in, slowly */
+    a->seen = carrier->in.seen;
+    worker_timer_start(a->link->worker, timer, LATE_MS);
+    return;
+  }
+  a->settling = true;
+  note_array_end(a, false);
+  xchg_abort(carrier);
+  send_again(a, OBJECTION_UNCLEAR);
+  free(a);
 }
 
 /* Tells those who are left what happened. For the link's health it is one failure. */

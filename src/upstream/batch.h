@@ -90,6 +90,7 @@ struct array {
   struct egw_link *link;
   struct egw_xchg *carrier;
   bool settling;                /* its members are being told */
+  uint64_t seen;                /* bytes of the reply when it was looked at last */
   unsigned count, left;
   struct rpc_elements elements;
   struct egw_xchg *members[];   /* NULL: ended. The elements' room is behind them */

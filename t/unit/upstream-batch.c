@@ -509,6 +509,7 @@ test_leaving(void)
   ask(3);
   core_advance(2000);
   ok(core.sent[0].aborted, "when the time of all is up, too");
+  is_int(link_of(0)->in_flight, 0, "nothing is in flight any more");
   ok(strstr(answer(0), "\"id\":2,\"error\":{\"code\":-32054") != NULL || strstr(answer(0), "\"id\":2,\"error\":") != NULL,
      "each has its error");
   core_stop();
@@ -519,6 +520,32 @@ test_leaving(void)
   session_gone(&core.session);
   core_turn();
   ok(core.sent[1].aborted && core.sent[3].aborted, "those sent anew can leave as well");
+  core_stop();
+}
+
+static void
+test_late(void)
+{
+  begin(1);
+  ask(3);
+  core_advance(400);
+  is_int(core.sent_count, 1, "an array may take its time");
+  core_data(0, "[", 1);
+  core_advance(150);
+  is_int(core.sent_count, 1, "while it comes in");
+  core_stop();
+
+  begin(1);
+  ask(3);
+  core_advance(600);
+  ok(core.sent[0].aborted && core.sent_count == 4 && size_of(1) == 0,
+     "what is not answered for half of the time there is goes anew, one by one");
+  core_result(1, "100");
+  core_result(3, "102");
+  core_advance(500);
+  ok(strstr(answer(0), "\"id\":0,\"result\":100") != NULL &&
+     strstr(answer(0), "\"id\":2,\"result\":102") != NULL &&
+     strstr(answer(0), "\"id\":1,\"error\":") != NULL, "only the one that is never answered fails");
   core_stop();
 }
 
@@ -637,6 +664,7 @@ main(void)
   test_failures();
   test_too_long();
   test_leaving();
+  test_late();
   test_bytes();
   test_pace();
   test_comparison();
