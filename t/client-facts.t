@@ -172,7 +172,8 @@ def bad_paths(env, c):
     no_secrets(env)
 
 
-@row("T2", "without the option they are unknown networks", clients="http ws", middleware=TELL)
+@row("T2", "without the option they are unknown networks", clients="http ws", middleware=TELL,
+     level="trace")
 def no_keys(env, c):
     tap.eq(facts(env, c.kind, path="/main")["path_key"], None, "/main")
     for path in ("/s3cret-path", "/main/s3cret-path"):
@@ -180,6 +181,7 @@ def no_keys(env, c):
     with env.gw.http() as one:
         tap.lacks(one.request(request("x"), path="/s3cret-path").body.decode(), "s3cret",
                   "the refusal")
+    no_secrets(env)
 
 
 # --- proxies -------------------------------------------------------------------------------
