@@ -70,6 +70,13 @@ fuzz_fuzz_proxies_SOURCES = fuzz/fuzz-proxies.c src/listen/proxies.c src/base/ne
 fuzz_fuzz_proxies_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_proxies_LDFLAGS = $(fuzz_ldflags)
 
+fuzz_programs += fuzz/fuzz-cache
+fuzz_fuzz_cache_SOURCES = fuzz/fuzz-cache.c plugins/middleware/cache/ask.c \
+	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
+	plugins/middleware/cache/rules.c $(fuzz_rpc_sources)
+fuzz_fuzz_cache_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_cache_LDFLAGS = $(fuzz_ldflags)
+
 fuzz_programs += fuzz/fuzz-ranges
 fuzz_fuzz_ranges_SOURCES = fuzz/fuzz-ranges.c plugins/middleware/logsplit/complaint.c \
 	plugins/middleware/logsplit/filter.c plugins/middleware/prefetch/shape.c \

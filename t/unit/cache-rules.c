@@ -228,8 +228,8 @@ static const struct row rows[] = {
   { "trace_filter", "[{\"fromBlock\":\"0x1\"}]", "pass", NULL },
   { "eth_getTransactionReceipt", "[\"" H11 "\"]", "all", NULL },
   { "eth_getTransactionByHash", "[\"" H11 "\"]", "all", NULL },
-  { "eth_getRawTransactionByHash", "[\"" H11 "\"]", "pass", NULL },
-  { "debug_traceTransaction", "[\"" H11 "\"]", "pass", NULL },
+  { "eth_getRawTransactionByHash", "[\"" H11 "\"]", "all", NULL },
+  { "debug_traceTransaction", "[\"" H11 "\"]", "all", NULL },
 };
 
 static bool
@@ -252,6 +252,36 @@ test_plans(void)
             rows[i].method, rows[i].params))
       printf("# got %s %.*s\n", m.text, (int)m.rewritten.len, m.rewritten.ptr);
   }
+}
+
+/* What is written anew is the same question. */
+static bool
+same_when_rewritten(const struct row *r)
+{
+  struct key_identity id;
+  struct egw_slice one, two;
+  struct made m, again;
+  char text[1000];
+
+  make(&m, r->method, r->params, true, true);
+  key_identity(&head, &id);
+  one = key_make(NULL, &id, &m.method, &m.ask, &m.plan);
+  snprintf(text, sizeof text, "%.*s", (int)m.rewritten.len, m.rewritten.ptr);
+  memmove(text + 500, one.ptr, one.len);
+  make(&again, r->method, text, true, true);
+  two = key_make(NULL, &id, &again.method, &again.ask, &again.plan);
+  return again.kept && one.len == two.len && memcmp(text + 500, two.ptr, two.len) == 0;
+}
+
+static void
+test_rewritten(void)
+{
+  unsigned i;
+
+  for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    if (rows[i].rewritten != NULL)
+      ok(same_when_rewritten(&rows[i]), "%s has the key of %s %s", rows[i].rewritten,
+         rows[i].method, rows[i].params);
 }
 
 /* Under other terms. */
@@ -452,6 +482,12 @@ static const struct judged results[] = {
   { "eth_getTransactionByHash", "[\"" H11 "\"]", TX("null", "null"), PLAN_DROP },
   { "eth_getTransactionByHash", "[\"" H77 "\"]", TX("\"0x64\"", "\"" H64 "\""), PLAN_DROP },
   { "eth_getTransactionByHash", "[\"" H11 "\"]", "null", PLAN_WRONG },
+  { "debug_traceTransaction", "[\"" H11 "\",{}]", "{}", PLAN_KEEP_IF_FINAL },
+  { "debug_traceTransaction", "[\"0x1\",{}]", "{}", PLAN_DROP },
+  { "debug_traceTransaction", "[\"" H11 "\",{}]", "null", PLAN_WRONG },
+  { "trace_transaction", "[\"" H11 "\"]",
+    "[{\"transactionHash\":\"" H11 "\",\"blockNumber\":119,\"blockHash\":\"" H77 "\"}]",
+    PLAN_KEEP_PINNED },
   { "eth_chainId", "[]", "\"0x1\"", PLAN_KEEP_LASTING },
   { "eth_chainId", "[]", "\"0x2\"", PLAN_DROP },
 };
@@ -499,6 +535,7 @@ main(void)
 
   reset_head();
   test_plans();
+  test_rewritten();
   test_all_terms();
   test_keys();
   test_results();

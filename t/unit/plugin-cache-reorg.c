@@ -101,6 +101,28 @@ test_transaction(void)
 }
 
 static void
+test_traces(void)
+{
+  static const char trace[] = "debug_traceTransaction", params[] = "[" TX ",{}]";
+  struct kit k;
+
+  kit_open(&k, "");
+  kit_script(&k, { .method = RECEIPT, .result = receipt(&k, 115) },
+             { .result = "{\"gas\":1}" });
+  kit_ask(&k, trace, params);
+  ok(kit_ask(&k, trace, params)->sent == 1,
+     "a trace that does not name its block is not kept");
+  kit_ask(&k, RECEIPT, "[" TX "]");
+  kit_ask(&k, trace, params);
+  ok(kit_ask(&k, trace, params)->sent == 1, "nor if its transaction is known not to be final");
+  k.head.finalized.number = 116;
+  kit_mine(&k, 130);
+  kit_ask(&k, trace, params);
+  ok(kit_hit(&k, trace, params, "{\"gas\":1}"), "but if it is known to be final");
+  kit_close(&k);
+}
+
+static void
 test_finality(void)
 {
   struct kit k;
@@ -267,6 +289,7 @@ main(void)
   test_state();
   test_in_flight();
   test_transaction();
+  test_traces();
   test_finality();
   test_window();
   test_logs();

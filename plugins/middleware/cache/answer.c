@@ -96,8 +96,8 @@ is_for_ever(const struct egw_head *head, const struct store_found *found)
                             memcmp(hash, found->pin.hash, 32) == 0);
 }
 
-/* Traces and the like of a transaction don't say which block it is in. Its receipt, or itself, may
- * be here and be final. */
+/* Traces and the like of a transaction don't say which block it is in. Its receipt, or
+ * itself, may be here and be final. */
 static bool
 is_final_transaction(const struct egw_at *at, struct egw_call *call, struct egw_slice hash)
 {
