@@ -30,6 +30,10 @@ transport_host_ldflags = $(AM_LDFLAGS) -Wl,--export-dynamic
 #   t_unit_transport_x_t_LDFLAGS = $(transport_host_ldflags)
 #   t_unit_transport_x_t_LDADD = src/libegw.a $(UV_LIBS) -ldl -lpthread
 
+unit_tests += t/unit/push-match.t
+t_unit_push_match_t_SOURCES = t/unit/push-match.c
+t_unit_push_match_t_LDADD = src/libegw.a $(core_libs)
+
 unit_tests += t/unit/head-blocks.t
 t_unit_head_blocks_t_SOURCES = t/unit/head-blocks.c
 t_unit_head_blocks_t_LDADD = src/libegw.a $(core_libs)
