@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis server made of a function, on the test's own libuv loop (that of a real worker): it may
- * be slow, lie, or say nothing. Included once by a test program; everything is static. */
+/* A Redis server made of a function, on the test's own libuv loop (that of a real worker):
+ * it may be slow, lie, or say nothing. Included once by a test program; everything is
+ * static. */
 #ifndef T_LIB_FAKE_REDIS_H
 #define T_LIB_FAKE_REDIS_H
 

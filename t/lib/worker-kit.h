@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A real worker whose loop the test turns itself, for parts of plugins that need libuv and time. Included
- * once by a test program; everything is static. */
+/* A real worker whose loop the test turns itself, for parts of plugins that need libuv and
+ * time. Included once by a test program; everything is static. */
 #ifndef T_LIB_WORKER_KIT_H
 #define T_LIB_WORKER_KIT_H
 

@@ -104,20 +104,20 @@ static void
 test_records(void)
 {
   struct record_codec *plain = record_codec_new(NULL), *keyed = record_codec_new("secret");
-  struct egw_slice key = EGW_LIT("network and question"), value = EGW_LIT("{\"a\":1}"), got;
+  struct egw_slice key = EGW_LIT("network and question"), value = EGW_LIT("{\"a\":1}");
+  struct egw_slice whole, got;
   size_t len = record_size(key.len, value.len);
   char record[256], changed[256];
   unsigned bad = 0;
 
   ok(plain != NULL && keyed != NULL && len < sizeof record, "codecs");
   ok(record_write(plain, record, key, value) == 0, "written");
-  ok(record_read(plain, (struct egw_slice){ record, len }, key, &got) && got.len == value.len &&
+  whole = (struct egw_slice){ record, len };
+  ok(record_read(plain, whole, key, &got) && got.len == value.len &&
          memcmp(got.ptr, value.ptr, got.len) == 0, "read");
-  ok(!record_read(plain, (struct egw_slice){ record, len }, EGW_LIT("network and questioN"), &got),
-     "not for another key");
-  ok(!record_read(plain, (struct egw_slice){ record, len }, EGW_LIT("network and"), &got),
-     "nor for a part of it");
-  ok(!record_read(keyed, (struct egw_slice){ record, len }, key, &got),
+  ok(!record_read(plain, whole, EGW_LIT("network and questioN"), &got), "not for another key");
+  ok(!record_read(plain, whole, EGW_LIT("network and"), &got), "nor for a part of it");
+  ok(!record_read(keyed, whole, key, &got),
      "nor where there is a secret");
   for (size_t i = 0; i < len * 8; i++) {
     memcpy(changed, record, len);
@@ -202,7 +202,8 @@ test_collision(void)
   fine = record_digest(key_of(1), one) == 0 && record_digest(key_of(2), two) == 0 &&
          mdb_env_create(&env) == 0 && mdb_env_set_maxdbs(env, 4) == 0 &&
          mdb_env_open(env, path("cache.mdb"), MDB_NOSUBDIR, 0600) == 0 &&
-         mdb_txn_begin(env, NULL, 0, &txn) == 0 && mdb_dbi_open(txn, "index", 0, &index) == 0 &&
+         mdb_txn_begin(env, NULL, 0, &txn) == 0 &&
+         mdb_dbi_open(txn, "index", 0, &index) == 0 &&
          mdb_get(txn, index, &k2, &v) == 0 && mdb_put(txn, index, &k1, &v, 0) == 0 &&
          mdb_txn_commit(txn) == 0;
   mdb_env_close(env);
@@ -211,7 +212,8 @@ test_collision(void)
   reader = book_reader_new(book);
   ok(find(reader, 1) == DAMAGED && find(reader, 2) == RIGHT, "only its own finds it");
   ok(book_write(book, &(struct book_entry){ key_of(1), { NULL, 0 } }, 1, &result) == 0 &&
-         write_one(book, 1) && find(reader, 1) == RIGHT, "it can be taken out and written anew");
+         write_one(book, 1) && find(reader, 1) == RIGHT,
+     "it can be taken out and written anew");
   book_reader_free(reader);
   book_close(book);
   clean();
@@ -344,10 +346,13 @@ damage(unsigned long n)
   if (fd < 0 || fstat(fd, &st) < 0 || (bytes = malloc((size_t)st.st_size)) == NULL ||
       pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
     abort();
-  for (at = bytes; (at = memmem(at, (size_t)(bytes + st.st_size - at), value.ptr, value.len)) != NULL;
-       at++, count++)
+  for (at = bytes;; at++, count++) {
+    at = memmem(at, (size_t)(bytes + st.st_size - at), value.ptr, value.len);
+    if (at == NULL)
+      break;
     if (pwrite(fd, "!", 1, at - bytes + (off_t)value.len / 2) != 1)
       abort();
+  }
   close(fd);
   free(bytes);
   return count;
@@ -375,7 +380,7 @@ test_damage(void)
 
   ok(truncate(path("cache.mdb"), 40960) == 0, "the file is cut");
   refused("a file that was cut");
-  put_file("not a database, but quite long and certainly larger than the head that LMDB reads first\n", 60);
+  put_file("not a database, but quite long, though shorter than a page of one\n", 60);
   refused("a short text");
   memset(value_room, 'x', sizeof value_room);
   put_file(value_room, 100000);
@@ -477,7 +482,8 @@ test_death(void)
     book_reader_free(reader);
     book_close(book);
   }
-  ok(bad == 0 && seen > lives, "killed %u times while writing: whatever is there is right", lives);
+  ok(bad == 0 && seen > lives, "killed %u times while writing: whatever is there is right",
+     lives);
   is_int(lost, 0, "and nothing that was done is missing (%lu entries)", last);
   clean();
 }

@@ -231,7 +231,8 @@ test_busy(void)
   if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
     abort();
   begin();
-  ok(!disk_is_open(desk) && get(1) == NULL, "another process has the folder: nothing is looked up");
+  ok(!disk_is_open(desk) && get(1) == NULL,
+     "another process has the folder: nothing is looked up");
   put(7);
   count();
   ok(errors == 1 && dropped == 0, "it counts as an error once");

@@ -5,8 +5,8 @@
 #include "../../plugins/middleware/cache/share.h"
 
 static struct share_common common;
-static struct share_options options = { .prefix = "t:", .timeout_ms = 100, .max_value = 1 << 20,
-                                        .common = &common };
+static struct share_options options = { .prefix = "t:", .timeout_ms = 100,
+                                        .max_value = 1 << 20, .common = &common };
 static struct share *share;
 
 /* What the server has: a few keys. */
@@ -67,7 +67,8 @@ on_set(struct fake_conn *conn, const redisReply *command)
     memcpy(kept[kept_count].bytes, value->str, (size_t)value->len);
     kept[kept_count++].len = (size_t)value->len;
   }
-  snprintf(last_ttl, sizeof last_ttl, "%s", command->elements == 5 ? command->element[4]->str : "");
+  snprintf(last_ttl, sizeof last_ttl, "%s",
+           command->elements == 5 ? command->element[4]->str : "");
   fake_say(conn, "+OK\r\n");
 }
 
@@ -136,9 +137,11 @@ look(void)
 static void
 keep(const char *value)
 {
-  counts = (struct share_counts){ 0 };
-  share_put(share, EGW_LIT("question"), (struct egw_slice){ value, strlen(value) });
-  kit_until(counted, 3000);
+  /* What comes before the connection for writes is there is dropped. */
+  do {
+    counts = (struct share_counts){ 0 };
+    share_put(share, EGW_LIT("question"), (struct egw_slice){ value, strlen(value) });
+  } while (kit_until(counted, 3000) && counts.dropped > 0);
 }
 
 static void
@@ -193,7 +196,8 @@ test_simple(void)
 static void
 test_lies(void)
 {
-  static const char *const lies[] = { "$4\r\nnull\r\n", "$0\r\n\r\n", ":1\r\n", "*0\r\n", "+OK\r\n",
+  static const char *const lies[] = { "$4\r\nnull\r\n", "$0\r\n\r\n", ":1\r\n", "*0\r\n",
+                                      "+OK\r\n",
                                       "-LOADING Redis is loading the dataset in memory\r\n",
                                       "$36\r\nEGWCaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" };
   char *bytes;

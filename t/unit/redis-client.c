@@ -157,7 +157,8 @@ test_greeting(void)
 {
   begin("me:secret@", 4096);
   ok(kit_until(usable, 3000), "it connects");
-  ok(strcmp(seen, "AUTH me secret SELECT 3 PING ") == 0, "user, password and database: %s", seen);
+  ok(strcmp(seen, "AUTH me secret SELECT 3 PING ") == 0, "user, password and database: %s",
+     seen);
   end();
 }
 
@@ -165,8 +166,9 @@ static void
 test_lies(void)
 {
   static const char *const lies[] = {
-    "garbage\r\n", "$5\r\nhello\r\n$5\r\nworld\r\n", "*1000000000\r\n:1\r\n", "$999999999999999\r\n",
-    "*65\r\n", "$-2\r\n", ":1x\r\n", "$8192\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+    "garbage\r\n", "$5\r\nhello\r\n$5\r\nworld\r\n", "*1000000000\r\n:1\r\n",
+    "$999999999999999\r\n", "*65\r\n", "$-2\r\n", ":1x\r\n", "$8192\r\n",
+    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
   };
 
   for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
@@ -213,7 +215,8 @@ test_slow(void)
   before = egw_now_ms(&kit_worker);
   ok(get("k") != NULL, "asked");
   ok(kit_until(answered, 1000) && got.failed == 1, "no answer in time is a failure");
-  ok(got.at_ms - before >= 50 && got.at_ms - before < 150, "after %d ms", (int)(got.at_ms - before));
+  ok(got.at_ms - before >= 50 && got.at_ms - before < 150, "after %d ms",
+     (int)(got.at_ms - before));
   ok(get("k") == NULL, "nothing is sent after one that is overdue");
   fake_say(fake.last, "$4\r\nlate\r\n");
   ok(kit_until(usable, 1000) && fake.conns == 1, "the late reply is dropped, and it goes on");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a Redis server is: its URL, and whether it is near enough to be talked to in the clear. */
+/* Where a Redis server is: its URL, and whether it is near enough to be talked to in the
+ * clear. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,8 @@ take_tcp(const struct egw_url *url, struct redis_address *out)
   if (!read_db(url->path, &out->db))
     return "behind the host there may only be the number of a database";
   if (is_far_literal(url->host))
-    return "the address is neither this machine's nor private, and there is no TLS to Redis; use a tunnel";
+    return "the address is neither this machine's nor private, and there is no TLS to Redis; "
+           "use a tunnel";
   if (*url->user != '\0' && *url->password == '\0')
     return "a user is named without a password";
   out->port = url->port != 0 ? url->port : DEFAULT_PORT;

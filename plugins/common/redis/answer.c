@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Replies: made by hiredis' reader, by functions that bound what a server may ask of memory. */
+/* Replies: made by hiredis' reader, by functions that bound what a server may ask of
+ * memory. */
 #include <stdlib.h>
 #include <hiredis/hiredis.h>
 #include "parts.h"
 
 #define ITEMS_MAX 64u
 
-/* Where the value of this task goes: its place in the array around it, or memory of its own. */
+/* Where the value of this task goes: its place in the array around it, or memory of its
+ * own. */
 static struct redis_answer *
 place(const redisReadTask *task)
 {
@@ -118,7 +120,8 @@ free_object(void *object)
   redis_answer_free(object);
 }
 
-/* Since hiredis 1.0 lengths are size_t, and there are types of RESP3, which was not asked for. */
+/* Since hiredis 1.0 lengths are size_t, and there are types of RESP3, which was not asked
+ * for. */
 #if HIREDIS_MAJOR >= 1
 static void *
 make_array(const redisReadTask *task, size_t count)

@@ -57,7 +57,7 @@ struct redis_client {
 static void on_step(struct egw_timer *timer);
 static void on_expiry(struct egw_timer *timer);
 
-/* --- asks ----------------------------------------------------------------------------------- */
+/* --- asks -------------------------------------------------------------------------------- */
 
 static void
 finish(struct redis_ask *ask, const struct redis_answer *answer)
@@ -144,7 +144,7 @@ send_ask(struct redis_client *c, const struct egw_slice *args, unsigned n, uint6
   return ask;
 }
 
-/* --- connecting ----------------------------------------------------------------------------- */
+/* --- connecting -------------------------------------------------------------------------- */
 
 static void
 schedule(struct redis_client *c)
@@ -248,7 +248,7 @@ on_step(struct egw_timer *timer)
     redis_client_lost(c, "it can't be reached in time");
 }
 
-/* --- greeting ------------------------------------------------------------------------------- */
+/* --- greeting ---------------------------------------------------------------------------- */
 
 static void
 on_pong(void *arg, const struct redis_answer *answer)
@@ -333,7 +333,7 @@ redis_client_opened(struct redis_client *c)
   greet(c);
 }
 
-/* --- replies and time ----------------------------------------------------------------------- */
+/* --- replies and time -------------------------------------------------------------------- */
 
 void
 redis_client_replied(struct redis_client *c, const struct redis_answer *answer)
@@ -390,7 +390,7 @@ on_expiry(struct egw_timer *timer)
     arm_expiry(c);
 }
 
-/* --- the face ------------------------------------------------------------------------------- */
+/* --- the face ---------------------------------------------------------------------------- */
 
 bool
 redis_client_usable(const struct redis_client *c)

@@ -29,7 +29,7 @@ struct sending {
   char *command;
 };
 
-/* --- ending --------------------------------------------------------------------------------- */
+/* --- ending ------------------------------------------------------------------------------ */
 
 static void
 on_closed(uv_handle_t *handle)
@@ -54,7 +54,7 @@ lose(struct redis_conn *c, const char *why)
     redis_client_lost(c->client, why);
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 static void
 on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -109,7 +109,7 @@ on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
   take_replies(c);
 }
 
-/* --- connecting ----------------------------------------------------------------------------- */
+/* --- connecting -------------------------------------------------------------------------- */
 
 static void
 on_connected(uv_connect_t *req, int status)
@@ -178,7 +178,7 @@ redis_conn_open(struct redis_client *client, struct uv_loop_s *loop, const struc
   return NULL;
 }
 
-/* --- writing -------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------- */
 
 static void
 on_written(uv_write_t *req, int status)
@@ -198,6 +198,7 @@ redis_conn_send(struct redis_conn *c, const struct egw_slice *args, unsigned n)
   const char *argv[ARGS_MAX];
   size_t lens[ARGS_MAX];
   struct sending *s;
+  uv_buf_t buf;
   long long len;
   unsigned i;
 
@@ -216,10 +217,8 @@ redis_conn_send(struct redis_conn *c, const struct egw_slice *args, unsigned n)
     return -1;
   }
   s->req.data = s;
-  /* uv_buf_t is in bytes of unsigned int: values are far below that. */
-  if (len > INT32_MAX ||
-      uv_write(&s->req, &c->uv.stream, &(uv_buf_t){ .base = s->command, .len = (size_t)len }, 1,
-               on_written) != 0) {
+  buf = (uv_buf_t){ .base = s->command, .len = (size_t)len };
+  if (uv_write(&s->req, &c->uv.stream, &buf, 1, on_written) != 0) {
     redisFreeCommand(s->command);
     free(s);
     return -1;

@@ -9,14 +9,14 @@
 struct uv_loop_s;
 struct sockaddr;
 
-/* --- address.c: is it on this machine, or in a private network? ----------------------------- */
+/* --- address.c: is it on this machine, or in a private network? -------------------------- */
 
 bool redis_address_near(const struct sockaddr *sa);
 
-/* --- answer.c: replies as the reader makes them --------------------------------------------- */
+/* --- answer.c: replies as the reader makes them ------------------------------------------ */
 
-/* What the reader is told by its privdata: replies that are still to come. One more is an error,
- * instead of what hiredis would make of it. */
+/* What the reader is told by its privdata: replies that are still to come. One more is an
+ * error, instead of what hiredis would make of it. */
 struct redis_expected {
   unsigned replies;
 };
@@ -25,13 +25,13 @@ struct redis_expected {
 redisReader *redis_reader_new(struct redis_expected *expected);
 void redis_answer_free(struct redis_answer *answer);
 
-/* --- conn.c: one connection ----------------------------------------------------------------- */
+/* --- conn.c: one connection -------------------------------------------------------------- */
 
 struct redis_conn;
 
-/* Starts to connect, to `sa` or, when that is NULL, to the unix socket `path`. NULL: it failed at
- * once, *why says why. Reports to the client by redis_client_opened(), _replied(), _lost(), none of
- * them from within these functions. */
+/* Starts to connect, to `sa` or, when that is NULL, to the unix socket `path`. NULL: it
+ * failed at once, *why says why. Reports to the client by redis_client_opened(),
+ * _replied(), _lost(), none of them from within these functions. */
 struct redis_conn *redis_conn_open(struct redis_client *client, struct uv_loop_s *loop,
                                    const struct sockaddr *sa, const char *path,
                                    size_t max_reply, const char **why);
@@ -45,10 +45,11 @@ size_t redis_conn_unsent(const struct redis_conn *conn);
 /* Ends it; it frees itself later, and the client hears nothing more. */
 void redis_conn_close(struct redis_conn *conn);
 
-/* --- client.c: what connections report ------------------------------------------------------ */
+/* --- client.c: what connections report --------------------------------------------------- */
 
 void redis_client_opened(struct redis_client *client);
 void redis_client_replied(struct redis_client *client, const struct redis_answer *answer);
-void redis_client_lost(struct redis_client *client, const char *why); /* closes the connection */
+/* The client closes it. */
+void redis_client_lost(struct redis_client *client, const char *why);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The book: opening and closing. A file that is not ours, or does not add up, is left as it is. */
+/* The book: opening and closing. A file that is not ours, or does not add up, is left as it
+ * is. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -47,7 +48,7 @@ make_path(struct opening *o, const char *name, char path[PATH_MAX])
   return (n > 0 && n < PATH_MAX) || refuse(o, BOOK_REFUSED, "the folder's name is too long");
 }
 
-/* --- the lock --------------------------------------------------------------------------------- */
+/* --- the lock ---------------------------------------------------------------------------- */
 
 static bool
 take_lock(struct book *book, struct opening *o)
@@ -68,7 +69,7 @@ take_lock(struct book *book, struct opening *o)
   return refuse_error(o, "cache.lock can't be locked", errno);
 }
 
-/* --- the file --------------------------------------------------------------------------------- */
+/* --- the file ---------------------------------------------------------------------------- */
 
 /* LMDB reads by a map, and a map of what is not there ends the process. */
 static bool
@@ -110,7 +111,7 @@ open_file(struct book *book, struct opening *o)
   return is_whole(book) || refuse(o, BOOK_REFUSED, "cache.mdb is shorter than it says");
 }
 
-/* --- the tables ------------------------------------------------------------------------------- */
+/* --- the tables -------------------------------------------------------------------------- */
 
 static int
 open_tables(struct book *book, MDB_txn *txn, bool fresh)

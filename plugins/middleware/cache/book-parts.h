@@ -21,7 +21,7 @@ struct book {
   uint64_t bytes, count;        /* in use, as of the last batch */
 };
 
-/* --- book.c: bytes of pages in use ------------------------------------------------------------ */
+/* --- book.c: bytes of pages in use ------------------------------------------------------- */
 
 uint64_t book_used(struct book *book, MDB_txn *txn);
 

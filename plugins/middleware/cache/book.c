@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The book: reading and writing. Opening is in book-open.c.
  *
- * Two tables: "entries" has the records by sequence number, the oldest first, so that writing and
- * taking out touch its two ends only; "index" has the sequence number by the digest of a key. A batch
- * writes a new copy of each page that it touches, which is why both are kept small. */
+ * Two tables: "entries" has the records by sequence number, the oldest first, so that
+ * writing and taking out touch its two ends only; "index" has the sequence number by the
+ * digest of a key. A batch writes a new copy of each page that it touches, which is why
+ * both are kept small. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #define STEPS_MAX 16u
 #define SLICE 16u               /* entries written at once then */
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 struct book_reader {
   struct book *book;
@@ -85,7 +86,7 @@ book_get(struct book_reader *reader, struct egw_slice key, bool *damaged)
   return value;
 }
 
-/* --- room ------------------------------------------------------------------------------------- */
+/* --- room -------------------------------------------------------------------------------- */
 
 static uint64_t
 pages_of(MDB_txn *txn, MDB_dbi table)
@@ -175,7 +176,7 @@ book_fits(uint64_t size, size_t key_len, size_t value_len)
   return record != 0 && record <= size / 32;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------- */
 
 static int
 put(struct book *book, MDB_txn *txn, const struct book_entry *e, void *digest)
@@ -249,8 +250,8 @@ write_all(struct book *book, MDB_txn *txn, const struct book_entry *entries, uns
   return error;
 }
 
-/* One attempt: writes entries, or, without any, takes the STEP oldest out. What it did is in *result
- * only if it succeeds. */
+/* One attempt: writes entries, or, without any, takes the STEP oldest out. What it did is
+ * in *result only if it succeeds. */
 static int
 attempt(struct book *book, const struct book_entry *entries, unsigned count,
         struct book_result *result)
@@ -283,8 +284,8 @@ attempt(struct book *book, const struct book_entry *entries, unsigned count,
   return 0;
 }
 
-/* Few entries, with the map full: pages that were freed a moment ago can't be used again yet, or the
- * free ones do not lie together. */
+/* Few entries, with the map full: pages that were freed a moment ago can't be used again
+ * yet, or the free ones do not lie together. */
 static int
 press(struct book *book, const struct book_entry *entries, unsigned count,
       struct book_result *result)

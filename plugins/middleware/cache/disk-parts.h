@@ -58,20 +58,21 @@ struct disk_desk {
   bool posted, closed;
 };
 
-/* --- disk-queue.c: the threads and their queues. The caller of all these but the last two has
- * the lock. ------------------------------------------------------------------------------------ */
+/* --- disk-queue.c: the threads and their queues ------------------------------------------ */
+
+/* The caller has the lock, but for the last two. */
 
 void disk_read_free(struct disk_read *read);
 
-/* An order to the writer; key and value are borrowed, without a value it is to be taken out. false:
- * there is no place for it. */
+/* An order to the writer; key and value are borrowed, without a value it is to be taken
+ * out. false: there is no place for it. */
 bool disk_queue_write(struct disk *disk, struct egw_slice key, struct egw_buf *value);
 
 /* Forgets what is queued to be written. */
 void disk_drop_writes(struct disk *disk);
 
-/* Opens the book, or says why not. Without the lock: nobody else looks at the book before it is there.
- */
+/* Opens the book, or says why not. Without the lock: nobody else looks at the book before
+ * it is there. */
 void disk_try_open(struct disk *disk);
 
 /* Starts the threads; they end when disk->stopping. */

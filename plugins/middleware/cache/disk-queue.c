@@ -14,7 +14,7 @@
 #define RETRY_MS 5000u          /* while another process has the folder */
 #define SYNC_MS 5000u           /* after the last batch */
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 void
 disk_read_free(struct disk_read *read)
@@ -153,7 +153,7 @@ run_reader(void *arg)
   return NULL;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------- */
 
 static struct timespec
 in_ms(unsigned ms)
@@ -360,7 +360,7 @@ run_writer(void *arg)
   return NULL;
 }
 
-/* --- threads ---------------------------------------------------------------------------------- */
+/* --- threads ----------------------------------------------------------------------------- */
 
 /* No signal is for these threads. */
 void

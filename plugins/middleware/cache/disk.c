@@ -12,7 +12,7 @@
 static pthread_mutex_t disks_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct disk *disks;
 
-/* --- folders ---------------------------------------------------------------------------------- */
+/* --- folders ----------------------------------------------------------------------------- */
 
 static void
 init_conds(struct disk *disk)
@@ -117,7 +117,7 @@ put_disk(struct disk *disk)
   pthread_mutex_unlock(&disks_lock);
 }
 
-/* --- desks ------------------------------------------------------------------------------------ */
+/* --- desks ------------------------------------------------------------------------------- */
 
 struct disk_desk *
 disk_desk_open(const char *folder, uint64_t size, struct egw_worker *worker)

@@ -20,7 +20,7 @@ struct record_codec {
 
 static const unsigned char head[8] = { 'E', 'G', 'W', 'C', VERSION, 0, 0, 0 };
 
-/* --- the tag ---------------------------------------------------------------------------------- */
+/* --- the tag ----------------------------------------------------------------------------- */
 
 /* 16 bytes of a hash of the secret; zeros without one. */
 static bool
@@ -94,7 +94,7 @@ record_digest(struct egw_slice key, unsigned char digest[RECORD_DIGEST])
   return EVP_Digest(key.ptr, key.len, digest, NULL, EVP_sha256(), NULL) == 1 ? 0 : -1;
 }
 
-/* --- bytes ------------------------------------------------------------------------------------ */
+/* --- bytes ------------------------------------------------------------------------------- */
 
 static void
 put_number(char *out, uint64_t n, unsigned bytes)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A kept answer outside of this process: on disk or in Redis.
  *
- * What comes back from there is not trusted. A record carries its whole key, the lengths and a
- * tag over all of it, and is taken only if each byte is accounted for:
+ * What comes back from there is not trusted. A record carries its whole key, the lengths
+ * and a tag over all of it, and is taken only if each byte is accounted for:
  *
  *   "EGWC" | version (1) | 0 0 0 | key length (4) | value length (8) | tag (16) | key | value
  *
- * Numbers are little-endian. The tag is SipHash-2-4-128 under a key that is made of a secret: with
- * one, only those that know it can make records; without (all zeros) it is a checksum.
+ * Numbers are little-endian. The tag is SipHash-2-4-128 under a key that is made of a
+ * secret: with one, only those that know it can make records; without (all zeros) it is a
+ * checksum.
  *
  * Any thread; a codec is const once made. */
 #ifndef CACHE_RECORD_H
@@ -37,7 +38,7 @@ int record_write(const struct record_codec *codec, char *out, struct egw_slice k
                  struct egw_slice value) EGW_MUST_CHECK;
 
 /* Whether `bytes` are a whole, undamaged record of this key; *value gets its part of them. */
-bool record_read(const struct record_codec *codec, struct egw_slice bytes, struct egw_slice key,
-                 struct egw_slice *value);
+bool record_read(const struct record_codec *codec, struct egw_slice bytes,
+                 struct egw_slice key, struct egw_slice *value);
 
 #endif

@@ -38,7 +38,7 @@ struct share_read {
   char key[];
 };
 
-/* --- the epoch -------------------------------------------------------------------------------- */
+/* --- the epoch --------------------------------------------------------------------------- */
 
 static bool
 is_epoch(struct egw_slice text)
@@ -140,7 +140,7 @@ epoch_is_known(struct share *s)
   return s->known;
 }
 
-/* --- keys ------------------------------------------------------------------------------------- */
+/* --- keys -------------------------------------------------------------------------------- */
 
 /* The length; 0: memory is short. */
 static size_t
@@ -163,7 +163,7 @@ make_key(const struct share *s, struct egw_slice key, char out[KEY_MAX])
   return (size_t)n;
 }
 
-/* --- lookups ---------------------------------------------------------------------------------- */
+/* --- lookups ----------------------------------------------------------------------------- */
 
 /* A copy of the value, if everything about it is right. */
 static struct egw_buf *
@@ -227,7 +227,7 @@ share_cancel(struct share_read *read)
   free(read);
 }
 
-/* --- writes ----------------------------------------------------------------------------------- */
+/* --- writes ------------------------------------------------------------------------------ */
 
 static void
 on_stored(void *arg, const struct redis_answer *answer)
@@ -243,7 +243,8 @@ on_stored(void *arg, const struct redis_answer *answer)
 }
 
 static bool
-send_record(struct share *s, struct egw_slice key, struct egw_slice value, struct egw_buf *room)
+send_record(struct share *s, struct egw_slice key, struct egw_slice value,
+            struct egw_buf *room)
 {
   size_t len = record_size(key.len, value.len);
   char *bytes = egw_buf_room(room, len);
@@ -278,7 +279,7 @@ share_put(struct share *s, struct egw_slice key, struct egw_slice value)
   egw_buf_unref(room);
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------------------- */
 
 struct share *
 share_new(const struct share_options *options, struct egw_worker *worker)

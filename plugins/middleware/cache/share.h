@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The shared tier: answers in a Redis or Valkey server, for several gateways.
  *
- * A value is a record (record.h) and is taken only if all of it is right: its own whole key, its tag, one
- * JSON value. The server being slow, gone or wrong costs hits.
+ * A value is a record (record.h) and is taken only if all of it is right: its own whole
+ * key, its tag, one JSON value. The server being slow, gone or wrong costs hits.
  *
- * Keys are "<prefix>1:<epoch>:<SHA-256 of the key>". When history changed under the same chain id and genesis
- * (development chains), what is there must not be found again, by no gateway and after no restart: the
- * epoch, a number at "<prefix>epoch", is raised. It is read again every second.
+ * Keys are "<prefix>1:<epoch>:<SHA-256 of the key>". When history changed under the same
+ * chain id and genesis (development chains), what is there must not be found again, by no
+ * gateway and after no restart: the epoch, a number at "<prefix>epoch", is raised. It is
+ * read again every second.
  *
- * Two connections of each worker: lookups do not wait behind long values on their way out. Worker's
- * thread, but for struct share_common. */
+ * Two connections of each worker: lookups do not wait behind long values on their way out.
+ * Worker's thread, but for struct share_common. */
 #ifndef CACHE_SHARE_H
 #define CACHE_SHARE_H
 
@@ -23,7 +24,7 @@
 /* What the workers have in common; zeroed. */
 struct share_common {
   atomic_uint flushes;
-  atomic_int raising;           /* the epoch is to be raised: nothing is read or written meanwhile */
+  atomic_int raising;           /* the epoch is to be raised: nothing is done until it is */
 };
 
 struct share_options {
@@ -57,7 +58,8 @@ struct share *share_new(const struct share_options *options, struct egw_worker *
 void share_free(struct share *share); /* lookups in flight end as SHARE_LATE first */
 
 /* Looks `key` up; fn is called once, never from within. NULL: it can't be asked now. */
-struct share_read *share_get(struct share *share, struct egw_slice key, share_fn *fn, void *arg);
+struct share_read *share_get(struct share *share, struct egw_slice key, share_fn *fn,
+                             void *arg);
 void share_cancel(struct share_read *read);
 
 /* Sends an answer off; copied. */

@@ -40,7 +40,7 @@ count(const struct tiers_desk *desk, const struct egw_at *at, enum tiers_metric 
     egw_count(at, desk->tiers->metrics + id, n);
 }
 
-/* --- what each tier is here ------------------------------------------------------------------- */
+/* --- what each tier is here -------------------------------------------------------------- */
 
 static void ask_redis(struct tiers_wait *wait, bool later);
 static void found(struct tiers_wait *wait, struct egw_buf *value);
@@ -173,7 +173,7 @@ tiers_count(struct tiers_desk *desk, const struct egw_at *at)
   count_redis(desk, at);
 }
 
-/* --- lookups ---------------------------------------------------------------------------------- */
+/* --- lookups ----------------------------------------------------------------------------- */
 
 /* The end of the wait. What was found before history changed is not believed. */
 static void
@@ -222,7 +222,7 @@ tiers_cancel(struct tiers_wait *wait)
   wait->desk = NULL;
 }
 
-/* --- writes ----------------------------------------------------------------------------------- */
+/* --- writes ------------------------------------------------------------------------------ */
 
 void
 tiers_keep(struct tiers_desk *desk, const struct egw_at *at, struct egw_slice key,
@@ -261,7 +261,7 @@ tiers_flush(struct tiers_desk *desk, const struct egw_at *at, bool same)
   tiers_count(desk, at);
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------------------- */
 
 static int
 configure_disk(struct egw_conf *section, const struct tiers_options *options)
@@ -302,7 +302,8 @@ configure_redis(struct egw_conf *section, struct tiers *tiers, uint64_t max_valu
   return s->codec != NULL ? 0 : egw_conf_error(section, NULL, "out of memory");
 #else
   (void)max_value;
-  return o->redis == NULL ? 0 : egw_conf_error(section, "redis", "this build is without hiredis");
+  return o->redis == NULL ? 0
+                          : egw_conf_error(section, "redis", "this build is without hiredis");
 #endif
 }
 
