@@ -386,3 +386,13 @@ t_unit_cache_share_t_CFLAGS = $(AM_CFLAGS) $(HIREDIS_CFLAGS)
 t_unit_cache_share_t_LDADD = src/libegw.a $(HIREDIS_LIBS) $(core_libs)
 endif
 EXTRA_DIST += t/unit/cache-share.c
+if HAVE_LMDB
+if HAVE_HIREDIS
+unit_tests += t/unit/plugin-cache-tiers.t
+t_unit_plugin_cache_tiers_t_SOURCES = t/unit/plugin-cache-tiers.c t/unit/cache-kit.h $(plugtest)
+t_unit_plugin_cache_tiers_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_cache_tiers_t_LDFLAGS = $(plugtest_ldflags) -Wl,--no-as-needed
+t_unit_plugin_cache_tiers_t_LDADD = src/libegw.a $(core_libs) $(LMDB_LIBS) $(HIREDIS_LIBS)
+endif
+endif
+EXTRA_DIST += t/unit/plugin-cache-tiers.c
