@@ -6,6 +6,7 @@ EXTRA_DIST += $(dist_man_pods) docs/errors.md docs/benchmarks.md \
 	docs/internals/head.md \
 	docs/internals/ownership.md \
 	docs/internals/path.md \
+	docs/internals/push.md \
 	docs/internals/shutdown.md \
 	docs/internals/testing.md \
 	docs/internals/threats.md \
