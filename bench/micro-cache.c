@@ -57,7 +57,7 @@ bench_now(void)
 static struct egw_slice
 bench_key(const char *method, const char *params)
 {
-  struct plan_terms terms = { &bench_head, true, true };
+  struct plan_terms terms = { &bench_head, true, true, true };
   struct key_identity identity;
   struct rules_method rules;
   struct ask ask;
@@ -101,7 +101,7 @@ bench_fill(void)
 static void
 bench_hit(struct store *store, const struct rules_method *rules, struct egw_slice params)
 {
-  struct plan_terms terms = { &bench_head, true, true };
+  struct plan_terms terms = { &bench_head, true, true, true };
   struct key_identity identity;
   struct store_found found;
   struct plan plan;

@@ -84,7 +84,7 @@ static void
 question(const struct egw_method_info *info, struct egw_slice params, struct egw_slice result,
          bool by_hash)
 {
-  struct plan_terms terms = { &head, true, by_hash };
+  struct plan_terms terms = { &head, true, true, by_hash };
   struct rules_method method;
   struct rules_block pin;
   struct plan plan;

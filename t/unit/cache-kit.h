@@ -123,6 +123,13 @@ kit_open(struct kit *k, const char *options)
   kit_tell(k);
 }
 
+/* A second passes: what is safe and final is known for sure. */
+static inline void
+kit_settle(struct kit *k)
+{
+  plugtest_advance(k->host, 1000);
+}
+
 /* What the node answers from now on. */
 #define kit_script(k, ...)                                                                  \
   do {                                                                                      \

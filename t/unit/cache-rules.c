@@ -74,7 +74,7 @@ struct made {
 static void
 make(struct made *m, const char *method, const char *params, bool tags, bool by_hash)
 {
-  struct plan_terms terms = { &head, tags, by_hash };
+  struct plan_terms terms = { &head, tags, tags, by_hash };
   const char *form = "";
 
   used = 0;

@@ -24,6 +24,7 @@ test_final(void)
   ok(kit_hit(&k, BALANCE, "[ \"0xa\", \"0x64\" ]", "\"0x5\""), "white space does not matter");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",{\"blockNumber\":\"0x64\"}]", "\"0x5\""),
      "nor how it is named");
+  kit_settle(&k);
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"finalized\"]", "\"0x5\""), "a tag is its number");
   ok(kit_ask(&k, BALANCE, "[\"0xb\",\"0x64\"]")->sent == 1, "other params ask");
   ok(kit_ask(&k, "eth_getCode", "[\"0xa\",\"0x1\"]")->sent == 1 &&
@@ -113,6 +114,10 @@ test_latest(void)
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 121), "\"0x6\""),
      "a new head ends it");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\""), "but not the block's own answer");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"safe\"]", NULL, "\"0x6\"") &&
+         kit_asked(&k, BALANCE, "[\"0xa\",\"finalized\"]", NULL, "\"0x6\""),
+     "safe and finalized may be about to move with a new head");
+  kit_settle(&k);
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"safe\"]", BY_HASH(&k, 110), "\"0x6\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",\"0x6e\"]", "\"0x6\""), "safe");
   kit_close(&k);

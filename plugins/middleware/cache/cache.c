@@ -151,6 +151,20 @@ cache_put(const struct egw_at *at, struct egw_slice key, struct egw_buf *value,
   cache_count(at, &change);
 }
 
+uint64_t
+cache_tip_age(const struct egw_at *at, const struct egw_head *head)
+{
+  struct mine *mine = at->mine;
+  uint64_t now = egw_now_ms(at->worker);
+
+  if (mine->seen.number != head->tip.number ||
+      memcmp(mine->seen.hash, head->tip.hash, sizeof(head->tip.hash)) != 0) {
+    mine->seen = head->tip;
+    mine->seen_ms = now;
+  }
+  return now - mine->seen_ms;
+}
+
 bool
 cache_is_of_chain(struct egw_slice key)
 {

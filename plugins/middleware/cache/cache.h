@@ -75,6 +75,8 @@ struct mine {
   struct method methods[METHODS];
   struct egw_buf *tip;            /* the answer to eth_blockNumber, while that is tip_number */
   uint64_t tip_number;
+  struct egw_block seen;          /* the tip that was seen last, */
+  uint64_t seen_ms;               /* and since when */
   struct tiers_desk *tiers;       /* or NULL */
 };
 
@@ -118,6 +120,9 @@ bool cache_is_of_chain(struct egw_slice key);
 
 /* An answer that is true for ever went into the memory: the tiers below get it too. */
 void cache_lasting(const struct egw_at *at, struct egw_slice key, struct egw_buf *value);
+
+/* Takes note of the tip. How long it has been the tip, in ms. */
+uint64_t cache_tip_age(const struct egw_at *at, const struct egw_head *head);
 
 /* --- lookup.c ---------------------------------------------------------------------------- */
 

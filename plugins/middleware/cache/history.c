@@ -68,6 +68,7 @@ cache_head(const struct egw_at *at, const struct egw_head *head)
   struct shared *shared = cache_shared(at);
   enum history history;
 
+  cache_tip_age(at, head);
   tiers_count(((struct mine *)at->mine)->tiers, at);
   pthread_mutex_lock(&shared->lock);
   history = note_head(shared, head);

@@ -65,6 +65,10 @@ bypass(const struct egw_at *at, struct egw_call *call)
 
 /* --- on the way down --------------------------------------------------------------------- */
 
+/* What is safe and final is asked of the node after each new head: so long the head may still
+ * have what it was before. */
+#define FINALITY_MS 1000u
+
 static bool
 tags_now(const struct cache *c, const struct egw_head *head)
 {
@@ -191,6 +195,7 @@ look(const struct egw_at *at, struct egw_call *call, const struct method *m)
   const struct egw_head *head = egw_head(at);
   struct state *state = at->state;
   struct plan_terms terms = { .head = head, .tags = tags_now(at->self, head),
+                              .finality = cache_tip_age(at, head) >= FINALITY_MS,
                               .by_hash = egw_now_ms(at->worker) >= m->off_until };
   struct key_identity identity;
   struct egw_buf *value;

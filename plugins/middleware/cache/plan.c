@@ -20,6 +20,8 @@ resolve(const struct ask_end *end, const struct plan_terms *terms, uint64_t *num
 
   if (!head->known || (end->kind != ASK_NUMBER && !terms->tags))
     return false;
+  if ((end->kind == ASK_SAFE || end->kind == ASK_FINALIZED) && !terms->finality)
+    return false;
   switch (end->kind) {
   case ASK_NUMBER:
     *number = end->number;

@@ -33,7 +33,8 @@ struct plan {
 
 struct plan_terms {
   const struct egw_head *head;
-  bool tags;                /* tags may be resolved now */
+  bool tags;                /* tags may be resolved now, */
+  bool finality;            /* safe and finalized among them */
   bool by_hash;             /* nodes take this method's block by hash, as far as is known */
 };
 
