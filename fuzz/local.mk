@@ -83,10 +83,22 @@ fuzz_fuzz_ranges_SOURCES = fuzz/fuzz-ranges.c plugins/middleware/logsplit/compla
 	$(fuzz_rpc_sources)
 fuzz_fuzz_ranges_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_ranges_LDFLAGS = $(fuzz_ldflags)
+
+if HAVE_HIREDIS
+fuzz_programs += fuzz/fuzz-record fuzz/fuzz-redis
+fuzz_fuzz_record_SOURCES = fuzz/fuzz-record.c $(cache_record) src/base/buf.c
+fuzz_fuzz_record_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_record_LDFLAGS = $(fuzz_ldflags)
+fuzz_fuzz_record_LDADD = $(OPENSSL_LIBS)
+fuzz_fuzz_redis_SOURCES = fuzz/fuzz-redis.c plugins/common/redis/answer.c src/base/buf.c
+fuzz_fuzz_redis_CFLAGS = $(fuzz_cflags) $(HIREDIS_CFLAGS)
+fuzz_fuzz_redis_LDFLAGS = $(fuzz_ldflags)
+fuzz_fuzz_redis_LDADD = $(HIREDIS_LIBS)
+endif
 endif
 
 noinst_PROGRAMS += $(fuzz_programs)
-EXTRA_DIST += fuzz/corpus
+EXTRA_DIST += fuzz/corpus fuzz/fuzz-record.c fuzz/fuzz-redis.c
 
 # New inputs go to the build's folder, not to the seeds.
 .PHONY: fuzz

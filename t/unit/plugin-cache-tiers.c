@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `cache` in its host, with its tier on disk: who waits for it, and what happens
- * to those that leave meanwhile. */
+/* The middleware `cache` in its host, with its tier on disk: who waits for it, and what
+ * happens to those that leave meanwhile. */
 #include <poll.h>
 #include <unistd.h>
 #include "cache-kit.h"
@@ -184,7 +184,8 @@ main(void)
   test_unknown();
   test_flushed();
   test_refused();
-  plugtest_generic(kit_so, options, &(struct plugtest_spec){ .method = "eth_chainId" }, report);
+  plugtest_generic(kit_so, options, &(struct plugtest_spec){ .method = "eth_chainId" },
+                   report);
   plugtest_generic(kit_so, "redis = \"redis://127.0.0.1:1\"; redis_secret = \"x\";",
                    &(struct plugtest_spec){ .method = "eth_chainId" }, report);
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
