@@ -65,7 +65,8 @@ void egw_routed(const struct egw_call *call, struct egw_route *out);
 struct egw_batching {
   uint32_t max_calls;          /* of one array */
   uint32_t max_bytes;          /* of its text */
-  uint32_t busy;               /* exchanges in flight from which a link counts as busy */
+  uint32_t busy;               /* calls in flight, those that wait to be sent among them, from
+                                  which a link counts as busy */
 };
 void egw_may_batch(struct egw_call *call, const struct egw_batching *limits);
 

@@ -2,14 +2,14 @@
 /* How large arrays should be: by comparing arrays with single calls sent beside them. */
 #include "upstream/batch.h"
 
-/* A call may wait so much longer in an array than it would take alone. Sending a dozen calls by
- * themselves takes about as long, on this side. */
+/* A call may wait so much longer in an array than it would take alone. Sending a dozen calls
+ * by themselves takes about as long, on this side. */
 #define EXTRA_US 500
 #define START 2u            /* calls of the first arrays */
 #define GROWTH 2u           /* by one comparison */
 #define UNLIMITED 100000u   /* the configured limits decide */
 #define CROWD 3u            /* one by itself and an array */
-#define REST 16u            /* crowds from one comparison to the next, when the size is settled */
+#define REST 16u            /* crowds between comparisons, when the size is settled */
 #define PROBE_MS 1000u      /* arrays were no use: looks again after this, */
 #define PROBE_MAX_MS 60000u /* and after ever longer times, up to this */
 #define UNIT 16             /* of the averages */

@@ -6,7 +6,7 @@
 
 #define TEXT_MAX 512u /* bytes of a refusal that are looked at */
 
-/* --- refusals -------------------------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------------------ */
 
 static bool
 mentions(const char *text, const char *const *words)
@@ -17,14 +17,15 @@ mentions(const char *text, const char *const *words)
   return false;
 }
 
-/* There is no code for it that nodes agree on (-32005, -32007, -32010, -32011, -32600 are used), so
- * the words decide; where they don't, nothing is learned from one reply. */
+/* There is no code for it that nodes agree on (-32005, -32007, -32010, -32011, -32600 are
+ * used), so the words decide; where they don't, nothing is learned from one reply. */
 static enum objection
 objection_words(struct egw_slice raw)
 {
   static const char *const rate[] = { "rate", "per second", "requests per", "quota", "credits",
                                       "capacity", NULL };
-  static const char *const never[] = { "not supported", "unsupported", "disabled", "not enabled",
+  static const char *const never[] = { "not supported", "unsupported", "disabled",
+      "not enabled",
                                        "not allowed", "forbidden", NULL };
   static const char *const size[] = { "too large", "too big", "too many", "too long", "limit",
                                       "exceed", "maximum", "max ", NULL };
@@ -71,7 +72,7 @@ objection_in(const struct rpc_reply *reply)
   return strcasestr(text, "batch") != NULL || strcasestr(text, "response too large") != NULL;
 }
 
-/* --- dealing out ----------------------------------------------------------------------------- */
+/* --- dealing out --------------------------------------------------------------------- */
 
 /* Most nodes keep the order, so `likely` is tried first. */
 static struct egw_xchg *

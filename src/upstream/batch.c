@@ -15,7 +15,7 @@ static void on_flush(struct worker_job *job);
 static void on_array_late(struct wheel_timer *timer);
 static void on_array_done(struct egw_xchg *carrier, enum egw_outcome outcome, const char *why);
 
-/* --- waiting for the end of the turn ---------------------------------------------------------- */
+/* --- waiting for the end of the turn ------------------------------------------------- */
 
 void
 batch_open(struct egw_link *link)
@@ -99,7 +99,7 @@ first_of(struct list *list)
   return list_empty(list) ? NULL : container_of(list->next, struct egw_xchg, batch_node);
 }
 
-/* --- arrays ------------------------------------------------------------------------------------ */
+/* --- arrays -------------------------------------------------------------------------- */
 
 static struct array *
 array_new(struct egw_link *link, unsigned most)
@@ -159,7 +159,7 @@ array_text(const struct array *a, size_t bytes)
   return NULL;
 }
 
-/* One call that a node never answers holds up all of its array, and they have time-outs, too. */
+/* One call that a node never answers holds up its array, whose other calls have time-outs. */
 static void
 watch(struct array *a, uint64_t soonest_ms)
 {
@@ -199,8 +199,8 @@ array_seal(struct array *a, size_t bytes)
   return true;
 }
 
-/* Sends up to `most` of those who wait, as an array if that is more than one. `compare`: the time
- * it takes is wanted. */
+/* Sends up to `most` of those who wait, as an array if that is more than one. `compare`: the
+ * time it takes is wanted. */
 static void
 send_some(struct egw_link *link, unsigned most, bool compare)
 {
@@ -239,10 +239,10 @@ array_give_up(struct array *a)
   free(a);
 }
 
-/* --- the end of the turn ------------------------------------------------------------------------ */
+/* --- the end of the turn ------------------------------------------------------------- */
 
-/* One call of the crowd by itself, behind an array: if the node has time for both at once it is
- * the array that takes longer. */
+/* One call of the crowd by itself, behind an array: if the node has time for both at once it
+ * is the array that takes longer. */
 static void
 send_yardstick(struct egw_link *link)
 {
@@ -309,7 +309,7 @@ on_flush(struct worker_job *job)
     flush_gathered(link);
 }
 
-/* --- ends ------------------------------------------------------------------------------------- */
+/* --- ends ---------------------------------------------------------------------------- */
 
 void
 batch_leave(struct egw_xchg *x)
@@ -375,7 +375,7 @@ note_array_end(struct array *a, bool good)
   }
 }
 
-/* --- what a node refuses ------------------------------------------------------------------------ */
+/* --- what a node refuses ------------------------------------------------------------- */
 
 static void
 learn(struct egw_link *link, uint32_t limit)

@@ -2,14 +2,14 @@
 /* Small exchanges that share one wire request, a JSON array: for transports that carry one
  * exchange at a time (HTTP), where each one costs much more than the call in it.
  *
- *   batch.c        what waits in this turn of the loop, arrays on their way, what a node refuses
+ *   batch.c        what waits in this turn of the loop, arrays on their way, refusals
  *   batch-reply.c  the reply to an array: members dealt out by id, refusals told apart
  *   batch-pace.c   how many calls an array may have before waiting for each other costs more
  *
- * An exchange whose call a stage marked (egw_may_batch) waits for the end of the turn's work, not
- * for time to pass: what is alone then, or on a link that isn't busy, goes out as ever. Members
- * keep their own time-out, may be aborted one by one, and hear of their end as if they were alone.
- * Whatever a node has against arrays is not their business: they are sent anew. */
+ * An exchange whose call a stage marked (egw_may_batch) waits for the end of the turn's work,
+ * not for time to pass: what is alone then, or on a link that isn't busy, goes out as ever.
+ * Members keep their own time-out, may be aborted one by one, and hear of their end as if they
+ * were alone. Whatever a node has against arrays is not their business: they are sent anew. */
 #ifndef UPSTREAM_BATCH_H
 #define UPSTREAM_BATCH_H
 
@@ -23,11 +23,12 @@
 struct array;
 
 /* Nodes differ in what an array costs: some answer its members one after the other, so that a
- * client waits for the calls of others. Now and then one call of a crowd is sent by itself, beside
- * an array, and both are timed. */
+ * client waits for the calls of others. Now and then one call of a crowd is sent by itself,
+ * beside an array, and both are timed. */
 struct batch_pace {
   uint32_t size;                /* calls of one array at most, as things are; 1: none */
-  int64_t extra_us, others;     /* averages (x 16): what arrays took longer, calls in them but one */
+  int64_t extra_us, others;     /* averages (x 16): what arrays took longer,
+      calls in them but one */
   unsigned rest;                /* crowds until the next comparison */
   uint64_t probe_ms, wait_ms;   /* size 1: when to look again, and the time after that */
 };
@@ -58,7 +59,7 @@ struct batcher {
   unsigned waiting;             /* in `gathering` */
   struct worker_job flush;
   bool deferred;                /* flush has let others go first */
-  uint32_t limit;               /* learned until limit_until_ms: calls of an array; 0: nothing */
+  uint32_t limit;               /* of calls, learned until limit_until_ms; 0: nothing */
   uint64_t limit_until_ms;
   unsigned strikes;             /* arrays in a row that were of no use */
   struct batch_pace pace;
@@ -69,7 +70,8 @@ struct batcher {
     uint64_t started_us;
     int64_t lone_us, array_us;  /* 0: not over yet */
   } comparison;
-  enum { FAIL_EACH, FAIL_FIRST, FAIL_NO_MORE } failing; /* an array fails: that's one failure */
+  enum { FAIL_EACH, FAIL_FIRST,
+      FAIL_NO_MORE } failing; /* an array fails: that's one failure */
 };
 
 void batch_open(struct egw_link *link);
@@ -79,12 +81,12 @@ void batch_close(struct egw_link *link);
 /* Lets the exchange wait for others of this turn. false: it is to be submitted now. */
 bool batch_gather(struct egw_xchg *xchg);
 
-/* It is about to end: takes the time, if it is one of a comparison; takes it out of its array or
- * queue. The last one of an array aborts it. */
+/* It is about to end: takes the time, if it is one of a comparison; takes it out of its array
+ * or queue. The last one of an array aborts it. */
 void batch_note_end(struct egw_xchg *xchg, enum egw_outcome outcome);
 void batch_leave(struct egw_xchg *xchg);
 
-/* --- batch-reply.c --------------------------------------------------------------------------- */
+/* --- batch-reply.c ------------------------------------------------------------------- */
 
 struct array {
   struct egw_link *link;

@@ -94,7 +94,8 @@ xchg_submit(struct egw_xchg *xchg)
 
 struct egw_xchg *
 xchg_new_carrier(struct egw_link *link, struct array *array, struct egw_buf *body,
-                 void (*done)(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why))
+                 void (*done)(struct egw_xchg *xchg, enum egw_outcome outcome,
+                              const char *why))
 {
   struct egw_xchg *xchg = make(link, ++link->next_id, body);
 

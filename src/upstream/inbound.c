@@ -193,7 +193,8 @@ inbound_stream(struct inbound *in, struct egw_xchg *xchg)
 }
 
 enum inbound_state
-inbound_feed(struct inbound *in, struct egw_link *link, struct egw_xchg *xchg, const char *bytes,
+inbound_feed(struct inbound *in, struct egw_link *link, struct egw_xchg *xchg,
+             const char *bytes,
              size_t len, size_t *used)
 {
   *used = 0;
@@ -216,7 +217,7 @@ inbound_feed(struct inbound *in, struct egw_link *link, struct egw_xchg *xchg, c
   return in->state;
 }
 
-/* --- parts of an array ---------------------------------------------------------------------- */
+/* --- parts of an array --------------------------------------------------------------- */
 
 /* Who reads slowly what is small must not keep much more in memory. */
 static bool
@@ -238,7 +239,8 @@ inbound_take(struct inbound *in, struct egw_buf *whole, struct rpc_span part)
     return false;
   in->begin = copy ? 0 : (size_t)part.from;
   in->seen = bytes.len;
-  in->state = rpc_reply_feed(&in->parser, in->buf->data + in->begin, bytes.len, 0, &used) == SCAN_DONE
+  in->state = rpc_reply_feed(&in->parser, in->buf->data + in->begin, bytes.len, 0,
+                             &used) == SCAN_DONE
                   ? INBOUND_COMPLETE
                   : INBOUND_BAD;
   return true;

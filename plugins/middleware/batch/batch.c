@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* batch: lets cheap calls to a busy node over HTTP travel in one request.
  *
- * Only the policy is here: which calls, how many, from when on. Carrying them is the core's part,
- * which also learns what a node takes. */
+ * Only the policy is here: which calls, how many, from when on. Carrying them is the core's
+ * part, which also learns what a node takes. */
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 
@@ -27,14 +27,16 @@ static const struct egw_option options[] = {
     .help = "calls in flight to the node, of one worker, from which it counts as busy" },
   { .name = "max_cost", .type = EGW_OPT_INT, .offset = offsetof(struct batch, max_cost),
     .fallback = "10", .min = 1, .max = 100,
-    .help = "cost of a method (1 trivial, 100 heavy) up to which its calls may travel together" },
+    .help = "cost of a method (1 trivial, 100 heavy) up to which its calls may travel "
+        "together" },
   { .name = "deny", .type = EGW_OPT_LIST, .offset = offsetof(struct batch, deny),
     .help = "methods whose calls always go alone; a pattern may end in *" },
   EGW_OPTION_END
 };
 
 static const struct egw_metric metrics[] = {
-  { .name = "offered", .kind = EGW_METRIC_COUNTER, .help = "calls that may travel with others" },
+  { .name = "offered", .kind = EGW_METRIC_COUNTER, .help = "calls that may travel with "
+   "others" },
   EGW_METRIC_TABLE_END
 };
 
