@@ -76,6 +76,7 @@ filters(struct egw_slice params)
   check(scan_valid(egw_buf_slice(out), DEPTH, NULL));
   check(filter_read(&again, egw_buf_slice(out), &head));
   check(again.from == part.from && again.to == part.to);
+  check(again.last.len == filter.last.len);
   check(filter.addresses < 2 || again.addresses == part.addresses);
   check(filter.alternatives < 2 || again.alternatives == part.topics);
   egw_buf_unref(out);

@@ -80,7 +80,7 @@ fuzz_fuzz_cache_LDFLAGS = $(fuzz_ldflags)
 fuzz_programs += fuzz/fuzz-ranges
 fuzz_fuzz_ranges_SOURCES = fuzz/fuzz-ranges.c plugins/middleware/logsplit/complaint.c \
 	plugins/middleware/logsplit/filter.c plugins/middleware/prefetch/shape.c \
-	$(fuzz_rpc_sources)
+	src/rpc/hex.c $(fuzz_rpc_sources)
 fuzz_fuzz_ranges_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_ranges_LDFLAGS = $(fuzz_ldflags)
 

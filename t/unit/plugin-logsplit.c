@@ -56,13 +56,19 @@ host_with(const char *options, const struct plugtest_reply *below, size_t count)
 }
 
 static const struct plugtest_end *
-ask(struct plugtest *host, const char *params)
+ask_by(struct plugtest *host, const char *method, const char *params)
 {
   struct plugtest_call *call =
-      plugtest_call(host, &(struct plugtest_spec){ .method = LOGS, .params = params });
+      plugtest_call(host, &(struct plugtest_spec){ .method = method, .params = params });
 
   plugtest_advance(host, 1000);
   return plugtest_end(call);
+}
+
+static const struct plugtest_end *
+ask(struct plugtest *host, const char *params)
+{
+  return ask_by(host, LOGS, params);
 }
 
 static void
@@ -137,14 +143,15 @@ test_tags(void)
   static const struct {
     const char *params, *first, *last;
   } cases[] = {
-    { WHOLE("0x320", "latest"), WHOLE("0x320", "0x383"), WHOLE("0x3e8", "0x3e8") },
-    { "[{\"fromBlock\":\"0x320\"}]", WHOLE("0x320", "0x383"), WHOLE("0x3e8", "0x3e8") },
+    /* What is not final is one part, if it is no longer than one may be. */
+    { WHOLE("0x320", "latest"), WHOLE("0x320", "0x383"), WHOLE("0x3a9", "0x3e8") },
+    { "[{\"fromBlock\":\"0x320\"}]", WHOLE("0x320", "0x383"), WHOLE("0x3a9", "0x3e8") },
     { "[{\"fromBlock\":\"0x320\",\"toBlock\":null}]", WHOLE("0x320", "0x383"),
-      WHOLE("0x3e8", "0x3e8") },
+      WHOLE("0x3a9", "0x3e8") },
     { WHOLE("0x320", "finalized"), WHOLE("0x320", "0x383"), WHOLE("0x384", "0x3a8") },
-    { WHOLE("0x320", "safe"), WHOLE("0x320", "0x383"), WHOLE("0x384", "0x3c8") },
+    { WHOLE("0x320", "safe"), WHOLE("0x320", "0x383"), WHOLE("0x3a9", "0x3c8") },
     { WHOLE("earliest", "0x64"), WHOLE("0x0", "0x63"), WHOLE("0x64", "0x64") },
-    { WHOLE("0x320", "0xffffff"), WHOLE("0x320", "0x383"), WHOLE("0x3e8", "0x3e8") },
+    { WHOLE("0x320", "0xffffff"), WHOLE("0x320", "0x383"), WHOLE("0x3a9", "0xffffff") },
   };
   struct plugtest_reply below[] = { { .result = "[1]" } };
 
@@ -166,6 +173,8 @@ test_unknown_head(void)
   struct plugtest *host = host_with("max_range = 100;", below, 1);
   struct egw_head none = { .known = false };
   struct egw_head old = { .known = true, .live = true, .tip = { .number = 150 } };
+  const struct plugtest_end *end;
+  struct plugtest_call *call;
 
   plugtest_head(host, &none, NULL, 0);
   (void)ask(host, WHOLE("0x0", "latest"));
@@ -173,11 +182,21 @@ test_unknown_head(void)
   (void)ask(host, WHOLE("0x0", "0xc7"));
   is_int(plugtest_reached(host), 3, "numbers can");
   plugtest_head(host, &old, NULL, 0);
-  (void)ask(host, WHOLE("0x0", "latest"));
+  end = ask(host, WHOLE("0x0", "latest"));
+  ok(!end->over, "newer blocks were heard of: it waits for the head to catch up");
+  plugtest_advance(host, 2000);
+  ok(end->over && plugtest_reached(host) == 5, "not for ever");
   is_str(plugtest_reached_params(host, 4), WHOLE("0x64", "latest"),
-         "while there may be a newer block the last part is open");
-  (void)ask(host, WHOLE("0x0", "0x96"));
-  is_str(plugtest_reached_params(host, 6), WHOLE("0x64", "0x96"), "a number is not");
+         "there may be a newer block: the last part is open");
+  call = plugtest_call(host, &(struct plugtest_spec){ .method = LOGS,
+                                                      .params = WHOLE("0x0", "latest") });
+  plugtest_advance(host, 100);
+  old.tip.number = 160;
+  old.settled = true;
+  plugtest_head(host, &old, NULL, 0);
+  plugtest_advance(host, 100);
+  ok(plugtest_end(call)->over, "when it has it goes on");
+  is_str(plugtest_reached_params(host, 6), WHOLE("0x64", "0xa0"), "up to the new tip");
   finish(host);
 }
 
@@ -468,20 +487,26 @@ test_deadline(void)
 
 /* --- reorgs ----------------------------------------------------------------------------- */
 
+/* 31 blocks that are not final, in parts of 30: two parts, which may differ. Logs would be had by
+ * the blocks' hashes. */
+#define TRACES "trace_filter"
+#define LOOSE "max_range = 30;"
+
 static void
 test_reorg(void)
 {
   struct plugtest_reply below[] = { { .result = "[1]", .delay_ms = 10 } };
-  struct plugtest *host = host_with("max_range = 100;", below, 1);
-  struct plugtest_spec spec = { .method = LOGS, .params = WHOLE("0x320", "latest") };
+  struct plugtest *host = host_with(LOOSE, below, 1);
+  struct plugtest_spec spec = { .method = TRACES, .params = WHOLE("0x3ca", "latest") };
   struct plugtest_call *call = plugtest_call(host, &spec);
 
   plugtest_advance(host, 5);
   head_at(host, 1001, 0);
   plugtest_advance(host, 10);
   ok(plugtest_end(call)->over && !plugtest_end(call)->is_error, "a new head is no reorg");
-  is_int(plugtest_reached(host), 3, "three parts");
+  is_int(plugtest_reached(host), 2, "two parts");
 
+  spec.params = WHOLE("0x3ca", "0x3e8");
   call = plugtest_call(host, &spec);
   plugtest_advance(host, 5);
   head_at(host, 1001, 9);
@@ -489,34 +514,109 @@ test_reorg(void)
   ok(!plugtest_end(call)->over, "the last block has changed meanwhile");
   is_int(metric(host, "redone"), 1, "it is done anew");
   plugtest_advance(host, 10);
-  is_str(plugtest_end(call)->body, "[1,1,1]", "once more, all of it");
-  is_int(plugtest_reached(host), 9, "three parts each time");
+  is_str(plugtest_end(call)->body, "[1,1]", "once more, all of it");
+  is_int(plugtest_reached(host), 6, "two parts each time");
 
   call = plugtest_call(host, &spec);
-  plugtest_advance(host, 5);
-  head_at(host, 1001, 17);
-  plugtest_advance(host, 10);
-  head_at(host, 1001, 33);
-  plugtest_advance(host, 10);
+  for (int i = 0; i < 4; i++) {
+    plugtest_advance(host, 5);
+    head_at(host, 1001, 17 + 16 * i);
+    plugtest_advance(host, 5);
+  }
   ok(plugtest_end(call)->is_error && plugtest_end(call)->code == -32000,
-     "when it changes again: an error");
+     "when it changes again and again: an error");
 
   call = plugtest_call(host, &spec);
   plugtest_advance(host, 5);
-  head_at(host, 999, 33);
+  head_at(host, 999, 65);
   plugtest_advance(host, 5);
-  ok(!plugtest_end(call)->over && metric(host, "redone") == 3, "a chain that became shorter");
+  ok(!plugtest_end(call)->over && metric(host, "redone") == 5, "a chain that became shorter");
   plugtest_advance(host, 10);
   ok(plugtest_end(call)->over, "it ends");
   finish(host);
 
   host = host_with("max_range = 100;", below, 1);
-  spec.params = WHOLE("0x0", "0xc8");
+  spec.params = WHOLE("0x320", "0x3e8");
   call = plugtest_call(host, &spec);
   plugtest_advance(host, 5);
   head_at(host, 1001, 9);
   plugtest_advance(host, 5);
-  ok(plugtest_end(call)->over && metric(host, "redone") == 0, "far below it does not matter");
+  ok(plugtest_end(call)->over && metric(host, "redone") == 0,
+     "it does not matter when all that is not final is one part");
+  finish(host);
+}
+
+#define HASH(byte) byte byte byte byte byte byte byte byte
+#define BLOCK_LOG(byte) "[{\"blockNumber\":\"0x3d0\",\"blockHash\":\"0x" HASH(byte) HASH(byte) \
+  HASH(byte) HASH(byte) "\"}]"
+
+static void
+test_branches(void)
+{
+  struct plugtest_reply below[] = { { .result = BLOCK_LOG("d1") }, { .result = "[]" },
+                                    { .result = BLOCK_LOG("d0") }, { .result = "[]" } };
+  struct egw_upstream_info two[] = { { .name = "node", .up = true, .has_head = true, .head = 1000 },
+                                     { .name = "late", .up = true, .has_head = true, .head = 999 } };
+  struct plugtest *host = host_with(LOOSE, below, 4);
+  const struct plugtest_end *end;
+
+  plugtest_upstreams(host, two, 2);
+  end = ask_by(host, TRACES, WHOLE("0x3ca", "0x3e8"));
+  is_str(end->body, BLOCK_LOG("d0"), "logs of a block that is not canonical are asked for again");
+  is_int(end->took_ms, 50, "a little later");
+  is_int((long long)plugtest_reached_route(host, 0).avoid, 2,
+         "nodes that have not the last block are avoided");
+  plugtest_script(host, below, 1);
+  end = ask_by(host, TRACES, WHOLE("0x3ca", "0x3e8"));
+  ok(end->is_error && end->code == -32000, "when they stay an error");
+  (void)ask(host, WHOLE("0x64", "0x9f"));
+  is_int((long long)plugtest_reached_route(host, plugtest_reached(host) - 1).avoid, 0,
+         "what is final any node may answer");
+  finish(host);
+}
+
+/* The block's hash as head_at() has it, for a filter on one address. */
+#define BY_HASH(byte) "[{\"blockHash\":\"0x" HASH(byte) HASH(byte) HASH(byte) HASH(byte) \
+  "\",\"address\":\"0xa\"}]"
+
+static void
+test_by_hash(void)
+{
+  struct plugtest_reply below[] = { { .result = "[1]" }, { .result = "[2]" }, { .result = "[]" },
+                                    { .result = "[3]" } };
+  struct plugtest_reply gone[] = { { .result = "[1]" }, ERROR(-32000, "unknown block"),
+                                   { .result = "[2]" } };
+  struct plugtest_reply narrow[] = { ERROR(-32000, "too many results"), { .result = "[5]" } };
+  struct plugtest *host = host_with("max_range = 3; parallel = 1;", below, 4);
+  const struct plugtest_end *end;
+
+  end = ask(host, "[" RANGE("0x3e5", "latest") ",\"address\":\"0xa\"}]");
+  is_str(plugtest_reached_params(host, 0), BY_HASH("e5"),
+         "blocks that are not final, more than one part may have: each by its hash");
+  is_str(plugtest_reached_params(host, 3), BY_HASH("e8"), "up to the last");
+  is_str(end->body, "[1,2,3]", "in order");
+  finish(host);
+
+  host = host_with("max_range = 3; parallel = 1;", gone, 3);
+  end = ask(host, WHOLE("0x3e5", "0x3e8"));
+  is_str(end->body, "[2,2,2,2]", "a node that does not know one is asked for all again");
+  is_int(end->took_ms, 50, "a little later");
+  plugtest_script(host, gone + 1, 1);
+  end = ask(host, WHOLE("0x3e5", "0x3e8"));
+  is_str(end->message, "unknown block", "when it stays so that is the client's error");
+  finish(host);
+
+  host = host_with("", narrow, 2);
+  end = ask(host, WHOLE("0x3e5", "0x3e8"));
+  is_str(end->body, "[5,5,5,5]", "so when a node complains");
+  is_int(plugtest_reached(host), 5, "one by one");
+  finish(host);
+
+  host = host_with("max_range = 10;", below, 1);
+  (void)ask(host, "[" RANGE("0x39c", "0x3e8") ",\"blockHash\":null}]");
+  is_str(plugtest_reached_params(host, 0), WHOLE("0x39c", "0x3a1"),
+         "before them, what is final is cut as ever");
+  is_int(plugtest_reached(host), 2 + 64, "and then they");
   finish(host);
 }
 
@@ -564,6 +664,8 @@ main(void)
   test_failures();
   test_deadline();
   test_reorg();
+  test_branches();
+  test_by_hash();
   test_story();
   plugtest_generic(so, "max_range = 100;", &spec, report);
   return done_testing();

@@ -3,6 +3,7 @@
 #include "filter.h"
 
 #include <inttypes.h>
+#include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
 
 /* Members that are read here: each may be there once. "after" and "count" page through the
@@ -61,11 +62,18 @@ resolve(struct egw_slice value, const struct egw_head *head, uint64_t *number)
   return true;
 }
 
-/* The latest block, of which the head may not know yet. */
-static bool
-is_open(struct egw_slice to, const struct egw_head *head)
+/* An end above the tip, as far as that is known: nodes may know of more, or say that there are
+ * no such blocks. Then it goes down as it is written. */
+static struct egw_slice
+end_above(struct egw_slice to, uint64_t number, const struct egw_head *head)
 {
-  return (is_absent(to) || egw_json_equals(to, "latest")) && !head->settled;
+  if (!head->known)
+    return (struct egw_slice){ NULL, 0 };
+  if (number > head->tip.number)
+    return to;
+  if (head->settled || (!is_absent(to) && !egw_json_equals(to, "latest")))
+    return (struct egw_slice){ NULL, 0 };
+  return EGW_LIT("\"latest\"");
 }
 
 static size_t
@@ -101,8 +109,7 @@ filter_read(struct filter *filter, struct egw_slice params, const struct egw_hea
       !is_absent(found[HASH]) || found[AFTER].ptr != NULL || found[COUNT].ptr != NULL ||
       !resolve(found[FROM], head, &filter->from) || !resolve(found[TO], head, &filter->to))
     return false;
-  filter->open = is_open(found[TO], head);
-  /* Blocks that are not there have no logs. */
+  filter->last = end_above(found[TO], filter->to, head);
   if (head->known && filter->to > head->tip.number)
     filter->to = head->tip.number;
   if (filter->from > filter->to)
@@ -160,7 +167,8 @@ static int
 print_member(const struct filter *filter, const struct filter_part *part,
              struct egw_slice key, struct egw_slice value, struct egw_buf *out)
 {
-  if (egw_json_equals(key, member_names[FROM]) || egw_json_equals(key, member_names[TO]))
+  if (egw_json_equals(key, member_names[FROM]) || egw_json_equals(key, member_names[TO]) ||
+      egw_json_equals(key, member_names[HASH]))
     return 0;
   if (egw_buf_append(out, ",", 1) < 0 || append(out, key) < 0 ||
       egw_buf_append(out, ":", 1) < 0)
@@ -172,11 +180,20 @@ print_member(const struct filter *filter, const struct filter_part *part,
   return append(out, value);
 }
 
+/* Which blocks. */
 static int
-print_end(const struct filter *filter, const struct filter_part *part, struct egw_buf *out)
+print_blocks(const struct filter *filter, const struct filter_part *part, struct egw_buf *out)
 {
-  if (filter->open && part->to == filter->to)
-    return append(out, EGW_LIT("\"latest\""));
+  char text[2 * sizeof(part->hash) + 3];
+
+  if (part->by_hash) {
+    egw_hex_print(part->hash, sizeof(part->hash), text);
+    return egw_buf_printf(out, "\"blockHash\":\"%s\"", text);
+  }
+  if (egw_buf_printf(out, "\"fromBlock\":\"0x%" PRIx64 "\",\"toBlock\":", part->from) < 0)
+    return -1;
+  if (filter->last.ptr != NULL && part->to == filter->to)
+    return append(out, filter->last);
   return egw_buf_printf(out, "\"0x%" PRIx64 "\"", part->to);
 }
 
@@ -186,8 +203,7 @@ filter_print(const struct filter *filter, const struct filter_part *part, struct
   struct egw_slice key, value;
   size_t cursor = 0;
 
-  if (egw_buf_printf(out, "[{\"fromBlock\":\"0x%" PRIx64 "\",\"toBlock\":", part->from) < 0 ||
-      print_end(filter, part, out) < 0)
+  if (egw_buf_append(out, "[{", 2) < 0 || print_blocks(filter, part, out) < 0)
     return -1;
   while (egw_json_next(filter->object, &cursor, &key, &value))
     if (print_member(filter, part, key, value, out) < 0)

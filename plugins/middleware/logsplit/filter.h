@@ -13,8 +13,8 @@ struct filter {
   struct egw_slice topics;      /* the array, or missing */
   struct egw_slice first_topic; /* its first element, an array of two or more, or missing */
   size_t addresses, alternatives; /* elements of `address` and `first_topic` */
-  uint64_t from, to;
-  bool open;                    /* it ends at the latest block, maybe above `to` */
+  uint64_t from, to;            /* not above the tip */
+  struct egw_slice last;        /* how the end is written if it may be above `to` */
 };
 
 /* A part of a filter. Counts of 0 mean all. */
@@ -22,6 +22,8 @@ struct filter_part {
   uint64_t from, to;
   size_t address, addresses;    /* so many, from that one on */
   size_t topic, topics;         /* alternatives of the first topic */
+  bool by_hash;                 /* one block, named by its hash */
+  unsigned char hash[32];
 };
 
 /* Reads a call's filter and resolves its range by the head. false: it has no range to be

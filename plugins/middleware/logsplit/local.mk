@@ -7,6 +7,8 @@ plugins_middleware_logsplit_logsplit_so_SOURCES = \
 	plugins/middleware/logsplit/filter.h \
 	plugins/middleware/logsplit/join.c \
 	plugins/middleware/logsplit/logsplit.c \
+	plugins/middleware/logsplit/onechain.c \
+	plugins/middleware/logsplit/onechain.h \
 	plugins/middleware/logsplit/parts.c \
 	plugins/middleware/logsplit/parts.h \
 	plugins/middleware/logsplit/split.c \

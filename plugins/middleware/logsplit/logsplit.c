@@ -4,7 +4,7 @@
  * in order.
  *
  * filter.c reads and prints filters, complaint.c what upstreams say is too much, parts.c
- * cuts, join.c joins, split.c runs it. */
+ * cuts, join.c joins, onechain.c sees to it that all are of one chain, split.c runs it. */
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 #include "split.h"
@@ -93,6 +93,7 @@ logsplit_request(const struct egw_at *at, struct egw_call *call)
   if (!s->can)
     return EGW_NEXT;
   s->call = call;
+  s->logs = strcmp(egw_method_info(call)->name, "trace_filter") != 0;
   s->at = *at;
   s->limits = &l->limits;
   s->learned = at->mine;
@@ -116,7 +117,15 @@ logsplit_reply(const struct egw_at *at, struct egw_call *call, const struct egw_
   if (why.kind == COMPLAINT_NONE)
     return EGW_NEXT;
   learned_note(s->learned, at, s->limits, &why, reply, to - from + 1);
-  return split_begin_by(s, &why);
+  return why.kind == COMPLAINT_RANGE && why.blocks != 0 ? split_begin(s, why.blocks)
+                                                        : split_begin_by(s, &why);
+}
+
+static enum egw_verdict
+logsplit_timer(const struct egw_at *at, struct egw_call *call)
+{
+  (void)call;
+  return split_timer(at->state);
 }
 
 static void
@@ -156,6 +165,7 @@ static const struct egw_middleware logsplit = {
   .need = EGW_NEED_HEAD,
   .request = logsplit_request,
   .reply = logsplit_reply,
+  .timer = logsplit_timer,
   .cancel = logsplit_cancel,
   .finish = logsplit_finish,
   .head = logsplit_head,

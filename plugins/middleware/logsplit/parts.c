@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Cutting. */
-#include "parts.h"
+#include "split.h"
+
+#define BLOCKS_MAX 128u
 
 static struct part *
 part_new(struct parts *parts, struct split *split, struct egw_call *call,
@@ -17,18 +19,23 @@ part_new(struct parts *parts, struct split *split, struct egw_call *call,
 }
 
 int
-parts_make(struct parts *parts, struct split *split, struct egw_call *call, uint64_t from,
-           uint64_t to, uint64_t size)
+parts_make(struct parts *parts, struct split *split, uint64_t size, uint64_t tail)
 {
+  uint64_t from = split->filter.from, to = split->filter.to;
+  uint64_t before = tail > from && tail <= to ? tail - 1 : to; /* the last block to be cut */
   struct part **end = &parts->first;
 
-  if (to / size - from / size >= parts->max)
+  if (tail > from && before / size - from / size >= parts->max)
     return 1;
   for (;;) {
     uint64_t left = size - 1 - from % size; /* to the end of this piece */
-    struct filter_part what = { .from = from, .to = left < to - from ? from + left : to };
+    struct filter_part what = { .from = from, .to = to };
 
-    *end = part_new(parts, split, call, &what);
+    if (from < tail)
+      what.to = left < before - from ? from + left : before;
+    if (parts->count == parts->max)
+      return 1;
+    *end = part_new(parts, split, split->call, &what);
     if (*end == NULL)
       return -1;
     end = &(*end)->next;
@@ -133,16 +140,53 @@ parts_cut(struct parts *parts, struct part *part, struct egw_call *call,
   return cut != CUT_NOT ? cut : cut_filter(parts, part, call, filter);
 }
 
+static bool
+blocks_known(const struct filter_part *what, const struct egw_head *head)
+{
+  unsigned char hash[32];
+  uint64_t n;
+
+  if (!head->known || what->to > head->tip.number || what->to - what->from >= BLOCKS_MAX)
+    return false;
+  for (n = what->from; n <= what->to; n++)
+    if (!egw_head_hash(head, n, hash))
+      return false;
+  return true;
+}
+
+enum cut
+parts_cut_blocks(struct parts *parts, struct part *part, struct egw_call *call,
+                 const struct egw_head *head)
+{
+  struct filter_part what = part->what;
+  uint64_t to = what.to;
+
+  if (!blocks_known(&what, head))
+    return CUT_NOT;
+  if (to - what.from > parts->max - parts->count)
+    return CUT_TOO_MANY;
+  what.by_hash = true;
+  for (;;) {
+    what.to = what.from;
+    (void)egw_head_hash(head, what.from, what.hash);
+    part->what = what;
+    if (what.from++ == to)
+      return CUT_DONE;
+    part = insert(parts, part, call, &what);
+    if (part == NULL)
+      return CUT_NO_MEMORY;
+  }
+}
+
 void
-parts_reset(struct parts *parts)
+parts_clear(struct parts *parts)
 {
   struct part *part;
 
   for (part = parts->first; part != NULL; part = part->next) {
     egw_buf_unref(part->buf);
     part->buf = NULL;
-    part->array = part->inner = (struct egw_slice){ NULL, 0 };
-    part->state = PART_WAITING;
-    part->tries = 0;
   }
+  parts->first = NULL;
+  parts->count = 0;
 }

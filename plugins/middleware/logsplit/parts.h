@@ -32,10 +32,9 @@ struct parts {
   unsigned groups;
 };
 
-/* Cuts blocks `from` to `to` at multiples of `size`, so that queries that overlap have
- * parts in common. 0; -1: memory; 1: too many. */
-int parts_make(struct parts *parts, struct split *split, struct egw_call *call, uint64_t from,
-               uint64_t to, uint64_t size);
+/* Cuts the filter's blocks at multiples of `size`, so that queries that overlap have parts in
+ * common; what is from `tail` on stays in one part. 0; -1: memory; 1: too many. */
+int parts_make(struct parts *parts, struct split *split, uint64_t size, uint64_t tail);
 
 /* How a part was cut. */
 enum cut { CUT_DONE, CUT_NOT, CUT_TOO_MANY, CUT_NO_MEMORY };
@@ -46,8 +45,13 @@ enum cut { CUT_DONE, CUT_NOT, CUT_TOO_MANY, CUT_NO_MEMORY };
 enum cut parts_cut(struct parts *parts, struct part *part, struct egw_call *call,
                    const struct filter *filter, const struct complaint *why);
 
-/* Forgets the results, so that all are fetched again. */
-void parts_reset(struct parts *parts);
+/* Cuts a part into single blocks, each named by its canonical hash. NOT: they are not all
+ * known, or more than a hundred or so. */
+enum cut parts_cut_blocks(struct parts *parts, struct part *part, struct egw_call *call,
+                          const struct egw_head *head);
+
+/* Forgets all parts and their results. */
+void parts_clear(struct parts *parts);
 
 /* All results as one array. NULL: memory. */
 struct egw_buf *parts_join(const struct parts *parts) EGW_MUST_CHECK;

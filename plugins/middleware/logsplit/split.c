@@ -9,6 +9,9 @@
 
 #define CODE_TOO_LARGE (-32012)
 #define CODE_REORG (-32000)
+#define REDO_MAX 3u
+#define PAUSE_MS 50u
+#define HEAD_MS 2000u           /* how long the head may take to catch up */
 
 static void on_part(void *arg, const struct egw_reply *reply);
 
@@ -116,30 +119,6 @@ refuse_fault(struct split *s, const struct egw_reply *reply)
   return no_memory(s);
 }
 
-/* --- the chain under it ----------------------------------------------------------------- */
-
-static void
-note_end(struct split *s)
-{
-  s->has_hash = egw_head_hash(egw_head(&s->at), s->filter.to, s->hash);
-}
-
-/* Whether all parts are of one chain: its last block is still what it was. */
-static bool
-is_one_chain(const struct split *s)
-{
-  const struct egw_head *head = egw_head(&s->at);
-  unsigned char hash[32];
-
-  if (!s->has_hash || !head->known)
-    return true;
-  if (s->filter.to > head->tip.number)
-    return false;
-  if (!egw_head_hash(head, s->filter.to, hash))
-    return true; /* too deep by now to be looked at, and so to have changed */
-  return memcmp(hash, s->hash, sizeof(hash)) == 0;
-}
-
 /* --- running ---------------------------------------------------------------------------- */
 
 static int
@@ -151,6 +130,8 @@ start_part(struct split *s, struct part *part)
 
   if (params != NULL && filter_print(&s->filter, &part->what, params) == 0) {
     what.params = egw_buf_slice(params);
+    if (!onechain_is_final(&s->one, part->what.to))
+      what.route.avoid = onechain_behind(&s->filter, &s->at);
     r = egw_subcall(&s->at, s->call, &what, on_part, part);
   }
   egw_buf_unref(params);
@@ -191,6 +172,36 @@ complete(struct split *s)
   return egw_answer(s->call, all);
 }
 
+/* Parts that are under way are not waited for. */
+static void
+give_up_parts(struct split *s)
+{
+  struct part *part;
+
+  for (part = s->parts.first; part != NULL; part = part->next)
+    if (part->state == PART_FLYING)
+      egw_subcall_cancel(s->at.worker, part->ticket);
+  parts_clear(&s->parts);
+  s->flying = 0;
+  s->bytes = 0;
+}
+
+/* Not all is of one chain. `soon`: what came can't be for what the head knows, so it is a
+ * little behind, or a node is. */
+static enum egw_verdict
+redo(struct split *s, bool soon)
+{
+  if (s->redone++ == REDO_MAX)
+    return refuse(s, CODE_REORG, "the chain was reorganised meanwhile, try again");
+  egw_count(&s->at, METRIC_REDONE, 1);
+  give_up_parts(s);
+  s->pause = PAUSE_REDO;
+  if (!soon)
+    return split_timer(s);
+  egw_call_timer(&s->at, s->call, PAUSE_MS);
+  return EGW_WAIT;
+}
+
 /* Starts what can be started; WAIT while something is under way. */
 static enum egw_verdict
 run(struct split *s)
@@ -201,16 +212,31 @@ run(struct split *s)
     return no_memory(s);
   if (!all_done)
     return EGW_WAIT;
-  if (is_one_chain(s))
-    return complete(s);
-  if (s->redone)
-    return refuse(s, CODE_REORG, "the chain was reorganised meanwhile, try again");
-  egw_count(&s->at, METRIC_REDONE, 1);
-  s->redone = true;
-  s->bytes = 0;
-  parts_reset(&s->parts);
-  note_end(s);
-  return start_parts(s, &all_done) < 0 ? no_memory(s) : EGW_WAIT;
+  switch (onechain_check(&s->one, &s->filter, egw_head(&s->at), s->parts.first)) {
+  case ONECHAIN_SAME: return complete(s);
+  case ONECHAIN_CHANGED: return redo(s, false);
+  case ONECHAIN_ODD: break;
+  }
+  return redo(s, true);
+}
+
+/* Blocks that are not final, more than a node takes at once. By their hashes any node has the
+ * same; else they are loose. */
+static enum cut
+loosen(struct split *s, struct part *part, const struct complaint *why)
+{
+  const struct egw_head *head = egw_head(&s->at);
+  enum cut cut = CUT_NOT;
+
+  if (part->what.by_hash || onechain_is_final(&s->one, part->what.to))
+    return parts_cut(&s->parts, part, s->call, &s->filter, why);
+  if (why->kind != COMPLAINT_FILTER && part->what.to != part->what.from &&
+      (head->settled || s->filter.last.ptr == NULL) && s->logs)
+    cut = parts_cut_blocks(&s->parts, part, s->call, head);
+  if (cut != CUT_NOT)
+    return cut;
+  s->one.loose = true;
+  return parts_cut(&s->parts, part, s->call, &s->filter, why);
 }
 
 /* --- parts that have come --------------------------------------------------------------- */
@@ -232,6 +258,8 @@ take_result(struct split *s, struct part *part, const struct egw_reply *reply)
 {
   struct egw_slice array = trim(reply->body);
 
+  if (part->what.by_hash && egw_json_kind(array) == EGW_JSON_NULL)
+    return redo(s, true);
   if (egw_json_kind(array) != EGW_JSON_ARRAY || reply->partial)
     return refuse(s, -32052, "the upstream gave an unusable response");
   part->state = PART_DONE;
@@ -274,8 +302,9 @@ cut_others(struct split *s, const struct complaint *why, uint64_t blocks)
     return CUT_DONE;
   for (part = s->parts.first; part != NULL && cut == CUT_DONE; part = next) {
     next = part->next;
-    if (part->state == PART_WAITING && part->what.to - part->what.from >= blocks)
-      cut = parts_cut(&s->parts, part, s->call, &s->filter, &same);
+    if (part->state != PART_WAITING || part->what.to - part->what.from < blocks)
+      continue;
+    cut = loosen(s, part, &same);
   }
   return cut;
 }
@@ -289,7 +318,7 @@ take_failure(struct split *s, struct part *part, const struct egw_reply *reply)
 
   if (why.kind != COMPLAINT_NONE) {
     learned_note(s->learned, &s->at, s->limits, &why, reply, blocks);
-    cut = parts_cut(&s->parts, part, s->call, &s->filter, &why);
+    cut = loosen(s, part, &why);
     if (cut == CUT_DONE)
       cut = cut_others(s, &why, why.blocks != 0 ? why.blocks : blocks - blocks / 2);
     return after_cut(s, cut, reply);
@@ -298,6 +327,9 @@ take_failure(struct split *s, struct part *part, const struct egw_reply *reply)
     egw_count(&s->at, METRIC_RETRIED, 1);
     return run(s);
   }
+  /* A node does not know the block of a branch that is gone, or not yet. */
+  if (part->what.by_hash && reply->outcome == EGW_OK && s->redone < REDO_MAX)
+    return redo(s, true);
   return verbatim(s, reply);
 }
 
@@ -317,9 +349,7 @@ on_part(void *arg, const struct egw_reply *reply)
   if (verdict == EGW_WAIT)
     return;
   s->over = true;
-  for (part = s->parts.first; part != NULL; part = part->next)
-    if (part->state == PART_FLYING)
-      egw_subcall_cancel(s->at.worker, part->ticket);
+  give_up_parts(s);
   egw_resume(s->call, verdict);
 }
 
@@ -330,33 +360,19 @@ first_run(struct split *s)
 {
   enum egw_verdict verdict;
 
-  egw_count(&s->at, METRIC_SPLIT, 1);
+  if (s->redone == 0)
+    egw_count(&s->at, METRIC_SPLIT, 1);
   egw_explain(s->call, "logsplit: %" PRIu64 " blocks in %u parts",
               s->filter.to - s->filter.from + 1, s->parts.count);
-  note_end(s);
   verdict = run(s);
   s->over = verdict != EGW_WAIT;
   return verdict;
 }
 
-enum egw_verdict
-split_begin(struct split *s, uint64_t size)
+static enum egw_verdict
+cut_and_run(struct split *s, enum cut cut)
 {
-  int r = parts_make(&s->parts, s, s->call, s->filter.from, s->filter.to, size);
-
-  if (r != 0)
-    return r < 0 ? no_memory(s) : refuse_too_many(s);
-  return first_run(s);
-}
-
-enum egw_verdict
-split_begin_by(struct split *s, const struct complaint *why)
-{
-  int r = parts_make(&s->parts, s, s->call, s->filter.from, s->filter.to, UINT64_MAX);
-
-  if (r != 0)
-    return r < 0 ? no_memory(s) : refuse_too_many(s);
-  switch (parts_cut(&s->parts, s->parts.first, s->call, &s->filter, why)) {
+  switch (cut) {
   case CUT_DONE: return first_run(s);
   case CUT_NOT: return EGW_NEXT;
   case CUT_TOO_MANY: return refuse_too_many(s);
@@ -365,9 +381,82 @@ split_begin_by(struct split *s, const struct complaint *why)
   return no_memory(s);
 }
 
+/* Waits for the head to catch up with what has been heard of newer blocks. */
+static bool
+head_is_behind(struct split *s)
+{
+  const struct egw_head *head = egw_head(&s->at);
+  uint64_t now = egw_now_ms(s->at.worker);
+
+  if (!head->known || head->settled)
+    return false;
+  if (s->pause == PAUSE_NONE)
+    s->until_ms = now + HEAD_MS;
+  if (now >= s->until_ms)
+    return false;
+  s->pause = PAUSE_HEAD;
+  egw_call_timer(&s->at, s->call, PAUSE_MS);
+  return true;
+}
+
+static struct part *
+last_part(const struct parts *parts)
+{
+  struct part *part = parts->first;
+
+  while (part->next != NULL)
+    part = part->next;
+  return part;
+}
+
+enum egw_verdict
+split_begin(struct split *s, uint64_t size)
+{
+  struct complaint why = { COMPLAINT_RANGE, size };
+  uint64_t tail;
+  bool too_long;
+  int r;
+
+  s->size = size;
+  onechain_begin(&s->one, &s->filter, egw_head(&s->at));
+  s->one.loose = false;
+  tail = onechain_tail(&s->one, &s->filter);
+  too_long = tail <= s->filter.to && s->filter.to - tail >= size;
+  if (too_long && head_is_behind(s))
+    return EGW_WAIT;
+  s->pause = PAUSE_NONE;
+  r = parts_make(&s->parts, s, size, tail);
+  if (r != 0)
+    return r < 0 ? no_memory(s) : refuse_too_many(s);
+  return cut_and_run(s, too_long ? loosen(s, last_part(&s->parts), &why) : CUT_DONE);
+}
+
+enum egw_verdict
+split_begin_by(struct split *s, const struct complaint *why)
+{
+  int r;
+
+  s->size = UINT64_MAX;
+  onechain_begin(&s->one, &s->filter, egw_head(&s->at));
+  r = parts_make(&s->parts, s, UINT64_MAX, UINT64_MAX);
+  if (r != 0)
+    return r < 0 ? no_memory(s) : refuse_too_many(s);
+  return cut_and_run(s, loosen(s, s->parts.first, why));
+}
+
+/* The range is read anew: the head may be another one. */
+enum egw_verdict
+split_timer(struct split *s)
+{
+  s->can = filter_read(&s->filter, egw_params(s->call), egw_head(&s->at));
+  if (!s->can && s->redone > 0)
+    return refuse(s, CODE_REORG, "the chain was reorganised meanwhile, try again");
+  return s->can ? split_begin(s, s->size) : EGW_NEXT;
+}
+
 void
 split_end(struct split *s)
 {
   s->over = true;
-  parts_reset(&s->parts);
+  parts_clear(&s->parts);
 }

@@ -4,6 +4,7 @@
 #ifndef LOGSPLIT_SPLIT_H
 #define LOGSPLIT_SPLIT_H
 
+#include "onechain.h"
 #include "parts.h"
 
 struct split_limits {
@@ -31,14 +32,24 @@ struct learned {
   } upstreams[LEARNED_UPSTREAMS];
 };
 
+/* What a call waits for, looking again from time to time. */
+enum split_pause {
+  PAUSE_NONE,
+  PAUSE_HEAD,                   /* before it begins: the head is to catch up */
+  PAUSE_REDO                    /* before it begins anew */
+};
+
 /* A call here: its state. */
 struct split {
   struct filter filter;
+  bool logs;                    /* it asks for logs, which can be had by block hash */
   bool can;                     /* the filter has a range that can be cut */
   bool over;                    /* answered or cancelled */
-  bool redone;
-  bool has_hash;
-  unsigned char hash[32];       /* of the last block, when the parts were begun */
+  unsigned redone;              /* times that it was begun anew */
+  enum split_pause pause;
+  uint64_t until_ms;            /* PAUSE_HEAD: no longer than this */
+  struct onechain one;
+  uint64_t size;                /* blocks of a part; UINT64_MAX: as it comes */
   struct egw_call *call;
   struct egw_at at;
   const struct split_limits *limits;
@@ -56,6 +67,9 @@ uint64_t learned_limit(const struct learned *learned, const struct egw_at *at,
 void learned_note(struct learned *learned, const struct egw_at *at,
                   const struct split_limits *limits, const struct complaint *why,
                   const struct egw_reply *reply, uint64_t blocks);
+
+/* The call's timer: it goes on. NEXT: the call is to go down as it is. */
+enum egw_verdict split_timer(struct split *split);
 
 /* Begins with parts of `size` blocks; and, after an error, with what it proposes (NEXT: it
  * can't be cut, the error stands). The verdict is WAIT, or DONE if there is an answer at
