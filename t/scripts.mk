@@ -50,6 +50,7 @@ script_tests += \
 	t/interop-ethers.t \
 	t/interop-fork.t \
 	t/interop-go.t \
+	t/interop-limits.t \
 	t/interop-restart.t \
 	t/interop-viem.t \
 	t/interop-web3js.t \
@@ -86,6 +87,8 @@ EXTRA_DIST += \
 	t/interop/Probe.sol \
 	t/interop/Probe.json \
 	t/interop/common.mjs \
+	t/interop/limits.mjs \
+	t/interop/limits.py \
 	t/interop/ethers.mjs \
 	t/interop/viem.mjs \
 	t/interop/web3js.mjs \
