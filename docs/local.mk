@@ -3,6 +3,7 @@
 # beside each plugin. A fragment adds its pod to dist_man_pods.
 dist_man_pods += docs/ethrpc-gw-plugin.3.pod docs/ethrpc-gw.8.pod docs/ethrpc-gw.conf.5.pod
 EXTRA_DIST += $(dist_man_pods) docs/errors.md docs/benchmarks.md \
+	docs/internals/cache-tiers.md \
 	docs/internals/head.md \
 	docs/internals/ownership.md \
 	docs/internals/path.md \

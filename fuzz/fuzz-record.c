@@ -35,21 +35,16 @@ check_made(const struct record_codec *codec, size_t at, unsigned char flip,
   free(bytes);
 }
 
-/* Anything: if it passes, it is what would be written. */
+/* Anything: if it passes, it is all there. */
 static void
 check_any(const struct record_codec *codec, struct egw_slice bytes, struct egw_slice key)
 {
   struct egw_slice value;
-  char *again;
 
   if (!record_read(codec, bytes, key, &value))
     return;
   check(value.ptr >= bytes.ptr && value.ptr + value.len == bytes.ptr + bytes.len);
-  again = malloc(bytes.len);
-  check(again != NULL && record_size(key.len, value.len) == bytes.len &&
-        record_write(codec, again, key, value) == 0 &&
-        memcmp(again, bytes.ptr, bytes.len) == 0);
-  free(again);
+  check(record_size(key.len, value.len) == bytes.len);
 }
 
 int

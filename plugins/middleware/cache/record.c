@@ -8,9 +8,12 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <openssl/rand.h>
 
 #define VERSION 1
-#define TAG_AT 20u
+#define NONCE_AT 20u
+#define NONCE_BYTES 12u
+#define TAG_AT (NONCE_AT + NONCE_BYTES)
 #define TAG_BYTES 16u
 
 struct record_codec {
@@ -43,13 +46,13 @@ record_codec_new(const char *secret)
 {
   struct record_codec *codec = calloc(1, sizeof(*codec));
   unsigned char key[TAG_BYTES];
-  unsigned size = TAG_BYTES;
-  OSSL_PARAM params[2] = { OSSL_PARAM_construct_uint(OSSL_MAC_PARAM_SIZE, &size),
+  char cipher[] = "AES-128-GCM";
+  OSSL_PARAM params[2] = { OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_CIPHER, cipher, 0),
                            OSSL_PARAM_construct_end() };
   bool fine = codec != NULL && make_key(secret, key);
 
   if (fine)
-    codec->mac = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+    codec->mac = EVP_MAC_fetch(NULL, "GMAC", NULL);
   if (fine && codec->mac != NULL)
     codec->begun = EVP_MAC_CTX_new(codec->mac);
   fine = fine && codec->begun != NULL &&
@@ -71,19 +74,25 @@ record_codec_free(struct record_codec *codec)
   free(codec);
 }
 
-/* Over the head, and what stands behind the tag. */
+/* Over the head, and what stands behind the tag, under the nonce in between. */
 static bool
 make_tag(const struct record_codec *codec, const char *record, struct egw_slice key,
          struct egw_slice value, unsigned char tag[TAG_BYTES])
 {
   EVP_MAC_CTX *ctx = EVP_MAC_CTX_dup(codec->begun);
+  unsigned char nonce[NONCE_BYTES];
+  OSSL_PARAM params[2] = { OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_IV, nonce,
+                                                             sizeof nonce),
+                           OSSL_PARAM_construct_end() };
   size_t len = 0;
-  bool fine = ctx != NULL &&
-              EVP_MAC_update(ctx, (const unsigned char *)record, TAG_AT) == 1 &&
-              EVP_MAC_update(ctx, (const unsigned char *)key.ptr, key.len) == 1 &&
-              EVP_MAC_update(ctx, (const unsigned char *)value.ptr, value.len) == 1 &&
-              EVP_MAC_final(ctx, tag, &len, TAG_BYTES) == 1 && len == TAG_BYTES;
+  bool fine;
 
+  memcpy(nonce, record + NONCE_AT, sizeof nonce);
+  fine = ctx != NULL && EVP_MAC_init(ctx, NULL, 0, params) == 1 &&
+         EVP_MAC_update(ctx, (const unsigned char *)record, NONCE_AT) == 1 &&
+         EVP_MAC_update(ctx, (const unsigned char *)key.ptr, key.len) == 1 &&
+         EVP_MAC_update(ctx, (const unsigned char *)value.ptr, value.len) == 1 &&
+         EVP_MAC_final(ctx, tag, &len, TAG_BYTES) == 1 && len == TAG_BYTES;
   EVP_MAC_CTX_free(ctx);
   return fine;
 }
@@ -131,6 +140,8 @@ record_write(const struct record_codec *codec, char *out, struct egw_slice key,
   memcpy(out, head, sizeof head);
   put_number(out + 8, key.len, 4);
   put_number(out + 12, value.len, 8);
+  if (RAND_bytes((unsigned char *)out + NONCE_AT, NONCE_BYTES) != 1)
+    return -1;
   memcpy(out + RECORD_HEADER, key.ptr, key.len);
   memcpy(out + RECORD_HEADER + key.len, value.ptr, value.len);
   return make_tag(codec, out, key, value, (unsigned char *)out + TAG_AT) ? 0 : -1;
