@@ -363,6 +363,19 @@ def public_keys(env):
 # --- limits by client ------------------------------------------------------------------------
 
 
+@row("U6", "strangers can be limited by their address before", clients="http ws",
+     upstreams="http", fresh=True, middleware=[
+         {"use": "ratelimit", "name": "door", "per_client": "20/h", "burst": 20,
+          "http_status": False},
+         {"use": "auth", "keys": KEYS, "http_status": False, "jwt": [JWT]}])
+def strangers(env, client):
+    exp = int(time.time()) + 600
+    with asker(env, client.kind, bearer(hs256({"aud": "gw", "exp": exp}, "x" * 32))) as stranger:
+        codes = [stranger.call("eth_call", [i]).code for i in range(30)]
+    tap.eq(codes, [-32016] * 20 + [-32005] * 10, "answers")
+    tap.eq(metric(env, "verified"), 20, "signatures looked at")
+
+
 @row("U6", "ratelimit limits clients by their keys", clients="http ws", upstreams="http",
      fresh=True, **stage({"use": "ratelimit", "per_client": "2/h", "burst": 2, "per_key": "3/h",
                           "key_burst": 3, "keys": [{"name": "bob", "rate": "5/h", "burst": 5}]},

@@ -4,10 +4,13 @@
 through the others count; a server that is away, stalls or refuses costs nobody a call."""
 import os
 import shutil
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -67,6 +70,51 @@ class Redis:
 
     def __exit__(self, *_):
         self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Liar:
+    """A server that answers PING rightly and everything else by the same bytes."""
+
+    def __init__(self, answer):
+        self.folder = tempfile.mkdtemp(prefix="egw-redis-")
+        self.path = os.path.join(self.folder, "sock")
+        self.answer, self.asked, self.over = answer, 0, False
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        self.threads = [threading.Thread(target=self.accept, daemon=True)]
+        self.threads[0].start()
+
+    def accept(self):
+        while True:
+            conn = self.listener.accept()[0]
+            if self.over:
+                return
+            threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
+
+    def serve(self, conn):
+        with conn:
+            while True:
+                try:
+                    data = conn.recv(65536)
+                    if not data:
+                        return
+                    if b"PING" in data:
+                        conn.sendall(b"+PONG\r\n")
+                    for _ in range(data.count(b"EVAL\r\n")):
+                        self.asked += 1
+                        conn.sendall(self.answer)
+                except OSError:
+                    return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        dial_unix(self.path).close()
+        self.listener.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -208,6 +256,41 @@ def refusing(env):
             tap.eventually(failed, 5, "it is counted", 0.02)
         tap.check("redis can't keep the common counters" in made[0].log(), "it is logged")
         stop(made)
+
+
+@row("R5", "a server that answers %s", clients="-", upstreams="http", each=[
+    ("zero", b":0\r\n", 0), ("a negative number", b":-5\r\n", 1), ("text", b"$2\r\n99\r\n", 1),
+    ("nil", b"$-1\r\n", 1), ("a list", b"*2\r\n:1\r\n:2\r\n", 1),
+    ("an error", b"-ERR no {such} \"thing\"\r\n", 1), ("nonsense", b"HTTP/1.1 400\r\n\r\n", 1),
+    ("twice", b":1\r\n:2\r\n", 0)])
+def lying(env, answer, bad):
+    upstream = {"name": "n0", "url": env.node.url()}
+    with Liar(answer) as liar:
+        stage = {"use": "ratelimit", "redis": "unix:" + liar.path, "http_status": False,
+                 "per_client": "100/h", "burst": 100}
+        with Gateway([upstream], middleware=[{"use": "methods"}, stage]) as gw:
+            with gw.http() as client:
+                for i in range(40):
+                    client.call("eth_call", [i]).ok()
+                tap.eventually(lambda: client.call("eth_call", [1]).ok() and liar.asked > 0, 5,
+                               "it was asked")
+            if bad:
+                tap.eventually(lambda: shared(gw, "unshared") > 0, 5, "it is counted")
+            tap.at_most(passed(gw, "ws", 100), 60)
+
+
+@row("R5", "a server that claims the worst", clients="-", upstreams="http")
+def worst(env):
+    upstream = {"name": "n0", "url": env.node.url()}
+    with Liar(b":9223372036854775807\r\n") as liar:
+        stage = {"use": "ratelimit", "redis": "unix:" + liar.path, "http_status": False,
+                 "per_client": "36000/h", "burst": 10}
+        with Gateway([upstream], middleware=[{"use": "methods"}, stage]) as gw, \
+                gw.http() as client:
+            tap.eventually(lambda: client.call("eth_call", [1]).error is not None, 5, "a refusal")
+            reply = client.call("eth_call", [1])
+            wait = int(re.search(r"in (\d+)ms", reply.message).group(1))
+            tap.at_most(wait, 4 * 1000 + 5000)
 
 
 @row("R5", "without a server each limits alone", clients="-", upstreams="http")
