@@ -33,8 +33,8 @@ mix_columns(uint64_t a[LANES])
   }
 }
 
-/* Rho and pi: along the walk (x, y) -> (y, 2x + 3y) each lane moves on by one place and is turned
- * by the next triangular number. */
+/* Rho and pi: along the walk (x, y) -> (y, 2x + 3y) each lane moves on by one place and is
+ * turned by the next triangular number. */
 static void
 move_lanes(uint64_t a[LANES])
 {

@@ -56,6 +56,13 @@ egw_head_hash(const struct egw_head *head, uint64_t number, unsigned char hash[3
 /* --- upstreams --------------------------------------------------------------------------- */
 
 static const struct egw_upstream_info one_node = { .name = "node", .up = true };
+static unsigned default_count = 1;
+
+void
+plugtest_default_upstreams(unsigned count)
+{
+  default_count = count;
+}
 
 void
 plugtest_upstreams(struct plugtest *host, const struct egw_upstream_info *infos, unsigned count)
@@ -71,7 +78,7 @@ egw_upstream_count(const struct egw_at *at)
 {
   const struct plugtest *host = at->worker->host;
 
-  return host->upstreams == NULL ? 1 : host->upstream_count;
+  return host->upstreams == NULL ? default_count : host->upstream_count;
 }
 
 bool

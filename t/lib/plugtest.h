@@ -107,6 +107,9 @@ void plugtest_head(struct plugtest *host, const struct egw_head *head,
 void plugtest_upstreams(struct plugtest *host, const struct egw_upstream_info *infos,
                         unsigned count);
 
+/* So many upstreams have the hosts that are not told of any, from now on: for plugtest_generic(). */
+void plugtest_default_upstreams(unsigned count);
+
 /* The highest block whose state upstream `index` was said to lack (egw_upstream_lacks()) plus 1; 0:
  * none. */
 uint64_t plugtest_lacks(const struct plugtest *host, unsigned index);

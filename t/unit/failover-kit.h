@@ -33,8 +33,9 @@ heads(struct plugtest *host, uint64_t tip, uint64_t a, uint64_t b)
     { .name = "a", .up = true, .has_head = true, .head = a },
     { .name = "b", .up = true, .has_head = true, .head = b },
   };
-  struct egw_head head = { .known = true, .live = true, .settled = true, .tip = { .number = tip },
-                           .block_ms = 1000 };
+  struct egw_head head = {
+    .known = true, .live = true, .settled = true, .tip = { .number = tip }, .block_ms = 1000
+  };
 
   plugtest_upstreams(host, infos, 2);
   plugtest_head(host, &head, &head.tip, 1);
@@ -50,10 +51,10 @@ start(struct plugtest *host, const char *method, const char *params)
   return c;
 }
 
-#define SCRIPT(host, ...)                                                                    \
-  do {                                                                                       \
-    struct plugtest_reply script_[] = { __VA_ARGS__ };                                       \
-    plugtest_script(host, script_, sizeof script_ / sizeof script_[0]);                      \
+#define SCRIPT(host, ...)                                                                     \
+  do {                                                                                        \
+    struct plugtest_reply script_[] = { __VA_ARGS__ };                                        \
+    plugtest_script(host, script_, sizeof script_ / sizeof script_[0]);                       \
   } while (0)
 
 /* The upstreams that call `index` may go to, as a mask. */
@@ -86,7 +87,8 @@ find_so(void)
 {
   const char *build = getenv("EGW_BUILD");
 
-  snprintf(so, sizeof so, "%s/plugins/middleware/failover/failover.so", build == NULL ? "." : build);
+  snprintf(so, sizeof so, "%s/plugins/middleware/failover/failover.so",
+           build == NULL ? "." : build);
 }
 
 #endif

@@ -355,7 +355,12 @@ t_unit_plugin_quorum_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_quorum_t_LDFLAGS = $(plugtest_ldflags)
 t_unit_plugin_quorum_t_LDADD = src/libegw.a $(core_libs)
 unit_tests += t/unit/failover-classify.t t/unit/failover-parts.t t/unit/plugin-failover.t
-unit_tests += t/unit/plugin-failover-tx.t
+unit_tests += t/unit/plugin-failover-hedge.t t/unit/plugin-failover-tx.t
+t_unit_plugin_failover_hedge_t_SOURCES = t/unit/plugin-failover-hedge.c t/unit/failover-kit.h \
+	$(plugtest)
+t_unit_plugin_failover_hedge_t_CFLAGS = $(plugtest_cflags)
+t_unit_plugin_failover_hedge_t_LDFLAGS = $(plugtest_ldflags)
+t_unit_plugin_failover_hedge_t_LDADD = src/libegw.a $(core_libs)
 t_unit_failover_classify_t_SOURCES = t/unit/failover-classify.c \
 	plugins/middleware/failover/classify.c
 t_unit_failover_classify_t_LDADD = src/libegw.a $(core_libs)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The middleware `failover` and raw transactions: never lost, at most one copy for each upstream. */
+/* The middleware `failover` and raw transactions: never lost, at most one copy for each
+ * upstream. */
 #include "failover-kit.h"
 
 #define SEND "eth_sendRawTransaction"
@@ -16,7 +17,8 @@ copies(const struct plugtest *host, unsigned index)
   unsigned i, n = 0;
 
   for (i = 0; i < plugtest_reached(host); i++)
-    n += strcmp(plugtest_reached_method(host, i), SEND) == 0 && only(host, i) == UINT64_C(1) << index;
+    n += strcmp(plugtest_reached_method(host, i), SEND) == 0 && only(host, i) == UINT64_C(1)
+                                                                                     << index;
   return n;
 }
 
@@ -64,8 +66,8 @@ static void
 test_final(void)
 {
   static const char *const texts[] = { "insufficient funds for gas * price + value",
-                                       "replacement transaction underpriced", "intrinsic gas too low",
-                                       "a new word for no" };
+                                       "replacement transaction underpriced",
+                                       "intrinsic gas too low", "a new word for no" };
   size_t i;
 
   for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -88,7 +90,8 @@ test_broken(void)
 
   SCRIPT(host, { .method = ASK, .result = "null", .delay_ms = 20 },
          { .method = SEND, .outcome = EGW_MAYBE_SENT });
-  plugtest_call(host, &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2000 });
+  plugtest_call(host,
+                &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2000 });
   plugtest_run(host);
   is_int(copies(host, 0), 1, "a copy for one");
   is_int(copies(host, 1), 1, "and one for the other");
@@ -120,11 +123,14 @@ test_broken(void)
   end(host);
 
   host = host_with("", 1);
-  SCRIPT(host, { .method = ASK, .result = "null" }, { .method = SEND, .outcome = EGW_MAYBE_SENT });
+  SCRIPT(host, { .method = ASK, .result = "null" },
+         { .method = SEND, .outcome = EGW_MAYBE_SENT });
   c = start(host, SEND, RAW);
   plugtest_advance(host, 20000);
-  ok(failed(c, -32053, "the connection broke; the request may have been executed"), "nobody has it: not known");
-  ok(copies(host, 0) == 1 && questions(host) > 2 && questions(host) < 8, "one copy, some questions");
+  ok(failed(c, -32053, "the connection broke; the request may have been executed"),
+     "nobody has it: not known");
+  ok(copies(host, 0) == 1 && questions(host) > 2 && questions(host) < 8,
+     "one copy, some questions");
   end(host);
 }
 
@@ -134,8 +140,10 @@ test_silent(void)
   struct plugtest *host = host_with("", 2);
   struct plugtest_call *c;
 
-  SCRIPT(host, { .method = SEND, .never = true }, { .method = ASK, .result = FOUND, .delay_ms = 5 });
-  c = plugtest_call(host, &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2500 });
+  SCRIPT(host, { .method = SEND, .never = true },
+         { .method = ASK, .result = FOUND, .delay_ms = 5 });
+  c = plugtest_call(
+      host, &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2500 });
   plugtest_advance(host, 800);
   ok(!plugtest_end(c)->over && questions(host) == 0, "a third of its time is waited for");
   plugtest_advance(host, 60);
@@ -145,9 +153,11 @@ test_silent(void)
 
   host = host_with("", 2);
   SCRIPT(host, { .never = true });
-  c = plugtest_call(host, &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2500 });
+  c = plugtest_call(
+      host, &(struct plugtest_spec){ .method = SEND, .params = RAW, .timeout_ms = 2500 });
   plugtest_advance(host, 2499);
-  ok(failed(c, -32053, "the connection broke; the request may have been executed"), "all are silent: an error in time");
+  ok(failed(c, -32053, "the connection broke; the request may have been executed"),
+     "all are silent: an error in time");
   ok(copies(host, 0) == 1 && copies(host, 1) == 1, "one copy each");
   end(host);
 }
@@ -184,7 +194,8 @@ test_elsewhere(void)
   SCRIPT(host, { .outcome = EGW_NOT_SENT });
   c = start(host, SEND, RAW);
   plugtest_advance(host, 5000);
-  ok(plugtest_end(c)->over && plugtest_end(c)->is_error && copies(host, 0) == 5, "but not for ever");
+  ok(plugtest_end(c)->over && plugtest_end(c)->is_error && copies(host, 0) == 5,
+     "but not for ever");
   end(host);
 }
 
@@ -197,10 +208,12 @@ test_nonce(void)
   SCRIPT(host, { .method = SEND, ERROR("nonce too low") }, { .method = ASK, .result = FOUND });
   c = start(host, SEND, RAW);
   ok(answered(c, HASH), "nonce too low, and an upstream has it: success");
-  SCRIPT(host, { .method = SEND, ERROR("nonce too low") }, { .method = ASK, .result = "null" });
+  SCRIPT(host, { .method = SEND, ERROR("nonce too low") },
+         { .method = ASK, .result = "null" });
   c = start(host, SEND, RAW);
   ok(failed(c, -32000, "nonce too low"), "nobody has it: the error");
-  SCRIPT(host, { .method = SEND, ERROR("nonce too low") }, { .method = ASK, .result = "{\"hash\":\"0x12\"}" });
+  SCRIPT(host, { .method = SEND, ERROR("nonce too low") },
+         { .method = ASK, .result = "{\"hash\":\"0x12\"}" });
   c = start(host, SEND, RAW);
   ok(failed(c, -32000, "nonce too low"), "something else is no proof");
   ok(copies(host, 0) + copies(host, 1) == 3, "one copy");
@@ -222,9 +235,11 @@ test_broadcast(void)
   ok(!plugtest_end(c)->over, "an error waits for the others");
   plugtest_advance(host, 50);
   ok(answered(c, HASH), "one accepts: success");
-  SCRIPT(host, { .result = HASH, .only_upstream = 1 }, { .result = HASH, .only_upstream = 2, .delay_ms = 500 });
+  SCRIPT(host, { .result = HASH, .only_upstream = 1 },
+         { .result = HASH, .only_upstream = 2, .delay_ms = 500 });
   c = start(host, SEND, RAW);
-  ok(answered(c, HASH) && plugtest_live(host) == 1, "the first acceptance answers, the other copy goes on");
+  ok(answered(c, HASH) && plugtest_live(host) == 1,
+     "the first acceptance answers, the other copy goes on");
   plugtest_advance(host, 500);
   is_int(plugtest_live(host), 0, "until it has arrived");
   SCRIPT(host, { ERROR("insufficient funds"), .only_upstream = 1 },
@@ -248,11 +263,14 @@ test_mismatch(void)
   struct plugtest *host = host_with("", 1);
   struct plugtest_call *c;
 
-  SCRIPT(host, { .method = ASK, .result = "null" },
-         { .method = SEND, .result = "\"0x00000000000000000000000000000000000000000000000000000000000000aa\"" });
+  SCRIPT(
+      host, { .method = ASK, .result = "null" },
+      { .method = SEND,
+        .result = "\"0x00000000000000000000000000000000000000000000000000000000000000aa\"" });
   c = start(host, SEND, RAW);
   plugtest_advance(host, 20000);
-  ok(plugtest_end(c)->over && plugtest_end(c)->code == -32053, "another hash is not passed on");
+  ok(plugtest_end(c)->over && plugtest_end(c)->code == -32053,
+     "another hash is not passed on");
   is_int(plugtest_metric(host, "tx_mismatch"), 1, "counted");
   ok(plugtest_logged(host, "not the transaction's hash"), "and logged");
   end(host);
@@ -267,7 +285,8 @@ test_kin(void)
 
   SCRIPT(host, { .outcome = EGW_MAYBE_SENT });
   c = start(host, "eth_sendRawTransactionSync", RAW);
-  ok(plugtest_end(c)->over && plugtest_reached(host) == 1 && !plugtest_reached_route(host, 0).once,
+  ok(plugtest_end(c)->over && plugtest_reached(host) == 1 &&
+         !plugtest_reached_route(host, 0).once,
      "eth_sendRawTransactionSync is sent once");
   c = start(host, "eth_sendRawTransactionConditional", "[\"0x02c0\",{}]");
   ok(plugtest_end(c)->over && plugtest_reached(host) == 2, "and so is the conditional one");
@@ -303,7 +322,8 @@ main(void)
   test_mismatch();
   test_kin();
   test_leaving();
-  plugtest_generic(so, "broadcast = \"all\";", &(struct plugtest_spec){ .method = SEND, .params = RAW },
-                   report);
+  plugtest_default_upstreams(2);
+  plugtest_generic(so, "broadcast = \"all\";",
+                   &(struct plugtest_spec){ .method = SEND, .params = RAW }, report);
   return done_testing();
 }

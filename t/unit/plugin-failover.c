@@ -6,7 +6,7 @@
 #define PARAMS "[\"0xa\",\"latest\"]"
 #define BLOCK "eth_getBlockByNumber"
 
-/* --- retries ------------------------------------------------------------------------------- */
+/* --- retries ----------------------------------------------------------------------------- */
 
 static void
 test_elsewhere(void)
@@ -18,9 +18,11 @@ test_elsewhere(void)
          { .result = "\"0x5\"", .only_upstream = 2, .upstream = "b" });
   c = start(host, BALANCE, PARAMS);
   ok(answered(c, "\"0x5\""), "a broken connection: another upstream answers");
-  ok(plugtest_reached_route(host, 0).once && only(host, 0) == 0, "one attempt at a time, anywhere at first");
+  ok(plugtest_reached_route(host, 0).once && only(host, 0) == 0,
+     "one attempt at a time, anywhere at first");
   ok(only(host, 1) == 2, "then at the other one only");
-  ok(strstr(plugtest_end(c)->story, "failover judged a: broken") != NULL, "the story says why");
+  ok(strstr(plugtest_end(c)->story, "failover judged a: broken") != NULL,
+     "the story says why");
   is_int(plugtest_metric(host, "retries"), 1, "counted");
   is_int(plugtest_metric(host, "broken"), 1, "by class");
   end(host);
@@ -34,7 +36,8 @@ passes(const char *what, const struct plugtest_reply *reply)
 
   plugtest_script(host, reply, 1);
   c = start(host, "eth_call", "[{},\"latest\"]");
-  ok(plugtest_end(c)->over && plugtest_reached(host) == 1 && plugtest_end(c)->code == reply->code &&
+  ok(plugtest_end(c)->over && plugtest_reached(host) == 1 &&
+         plugtest_end(c)->code == reply->code &&
          strstr(plugtest_end(c)->body, reply->message) != NULL,
      "%s is an answer", what);
   end(host);
@@ -43,11 +46,14 @@ passes(const char *what, const struct plugtest_reply *reply)
 static void
 test_answers(void)
 {
-  passes("a revert", &(struct plugtest_reply){
-                       .is_error = true, .code = 3, .message = "execution reverted: limit exceeded",
-                       .data = "\"0x08c379a0\"" });
-  passes("a wrong request", &(struct plugtest_reply){ .is_error = true, .code = -32602, .message = "no" });
-  passes("what no rule knows", &(struct plugtest_reply){ .is_error = true, .code = -1, .message = "odd" });
+  passes("a revert", &(struct plugtest_reply){ .is_error = true,
+                                               .code = 3,
+                                               .message = "execution reverted: limit exceeded",
+                                               .data = "\"0x08c379a0\"" });
+  passes("a wrong request",
+         &(struct plugtest_reply){ .is_error = true, .code = -32602, .message = "no" });
+  passes("what no rule knows",
+         &(struct plugtest_reply){ .is_error = true, .code = -1, .message = "odd" });
 }
 
 static void
@@ -56,9 +62,10 @@ test_most_telling(void)
   struct plugtest *host = host_with("", 2);
   struct plugtest_call *c;
 
-  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .http_status = 502, .upstream = "a" },
-         { .is_error = true, .code = -32603, .message = "the disk is full", .only_upstream = 2 },
-         { .outcome = EGW_NOT_SENT, .only_upstream = 1, .upstream = "a" });
+  SCRIPT(
+      host, { .outcome = EGW_BAD_REPLY, .http_status = 502, .upstream = "a" },
+      { .is_error = true, .code = -32603, .message = "the disk is full", .only_upstream = 2 },
+      { .outcome = EGW_NOT_SENT, .only_upstream = 1, .upstream = "a" });
   c = start(host, BALANCE, PARAMS);
   ok(plugtest_held(c), "all were asked: a pause");
   plugtest_advance(host, 1000);
@@ -71,7 +78,8 @@ test_most_telling(void)
   host = host_with("attempts = 1;", 2);
   SCRIPT(host, { .outcome = EGW_NOT_SENT });
   c = start(host, BALANCE, PARAMS);
-  ok(plugtest_end(c)->over && plugtest_end(c)->outcome == EGW_NOT_SENT && plugtest_reached(host) == 1,
+  ok(plugtest_end(c)->over && plugtest_end(c)->outcome == EGW_NOT_SENT &&
+         plugtest_reached(host) == 1,
      "attempts = 1: none is repeated");
   end(host);
 }
@@ -104,7 +112,8 @@ test_alone(void)
   SCRIPT(host, { .outcome = EGW_TIMED_OUT, .delay_ms = 10 });
   c = start(host, BALANCE, PARAMS);
   plugtest_advance(host, 10);
-  ok(plugtest_end(c)->over && plugtest_reached(host) == 1, "silence of the only one is not asked for again");
+  ok(plugtest_end(c)->over && plugtest_reached(host) == 1,
+     "silence of the only one is not asked for again");
   end(host);
 }
 
@@ -116,11 +125,13 @@ test_once(void)
 
   SCRIPT(host, { .outcome = EGW_MAYBE_SENT, .upstream = "a" });
   c = start(host, "eth_sendTransaction", "[{}]");
-  ok(plugtest_end(c)->over && plugtest_reached(host) == 1, "what may be done once only is not sent again");
+  ok(plugtest_end(c)->over && plugtest_reached(host) == 1,
+     "what may be done once only is not sent again");
   ok(!plugtest_reached_route(host, 0).once, "the core still moves on when nothing was sent");
   c = start(host, "foo_bar", "[]");
   is_int(plugtest_reached(host), 2, "nor is an unknown method");
-  c = plugtest_call(host, &(struct plugtest_spec){ .method = "eth_getFilterChanges", .params = "[\"0x1\"]" });
+  c = plugtest_call(host, &(struct plugtest_spec){ .method = "eth_getFilterChanges",
+                                                   .params = "[\"0x1\"]" });
   plugtest_run(host);
   ok(plugtest_end(c)->skipped, "filters belong to one node");
   end(host);
@@ -136,12 +147,16 @@ test_busy(void)
          { .result = "1" });
   c = start(host, BALANCE, PARAMS);
   plugtest_advance(host, 699);
-  is_int(plugtest_reached(host), 1, "the only upstream limits our rate: it is left alone as it asked");
+  is_int(plugtest_reached(host), 1,
+         "the only upstream limits our rate: it is left alone as it asked");
   plugtest_advance(host, 150);
   ok(answered(c, "1"), "and asked then");
-  SCRIPT(host, { .is_error = true, .code = -32005, .message = "rate limit", .retry_after_ms = 60000 });
+  SCRIPT(
+      host,
+      { .is_error = true, .code = -32005, .message = "rate limit", .retry_after_ms = 60000 });
   c = start(host, BALANCE, PARAMS);
-  ok(plugtest_end(c)->over && plugtest_end(c)->code == -32005, "a time beyond the deadline: the error");
+  ok(plugtest_end(c)->over && plugtest_end(c)->code == -32005,
+     "a time beyond the deadline: the error");
   end(host);
 
   host = host_with("", 2);
@@ -157,7 +172,7 @@ test_busy(void)
   end(host);
 }
 
-/* --- missing data --------------------------------------------------------------------------- */
+/* --- missing data ------------------------------------------------------------------------ */
 
 static void
 test_missing(void)
@@ -168,12 +183,14 @@ test_missing(void)
   heads(host, 10, 9, 10);
   SCRIPT(host, { .result = "null", .upstream = "a" }, { .result = "{}", .only_upstream = 2 });
   c = start(host, BLOCK, "[\"0xa\",false]");
-  ok(answered(c, "{}") && only(host, 1) == 2, "null for a block that exists: one that has it is asked");
+  ok(answered(c, "{}") && only(host, 1) == 2,
+     "null for a block that exists: one that has it is asked");
   SCRIPT(host, { .result = "{\"number\":\"0x9\"}", .upstream = "a" },
          { .result = "{\"number\":\"0xa\"}", .only_upstream = 2 });
   c = start(host, BLOCK, "[\"latest\",false]");
   ok(answered(c, "{\"number\":\"0xa\"}"), "an old block as the latest: likewise");
-  SCRIPT(host, { .is_error = true, .code = -32000, .message = "header not found", .upstream = "a" },
+  SCRIPT(host,
+         { .is_error = true, .code = -32000, .message = "header not found", .upstream = "a" },
          { .result = "\"0x1\"", .only_upstream = 2 });
   c = start(host, BALANCE, "[\"0x1\",\"0xa\"]");
   ok(answered(c, "\"0x1\""), "header not found: likewise");
@@ -194,7 +211,8 @@ test_missing_wait(void)
   unsigned sent;
 
   heads(host, 10, 10, 10);
-  SCRIPT(host, { .result = "null", .only_upstream = 2 }, { .result = "null", .upstream = "a" });
+  SCRIPT(host, { .result = "null", .only_upstream = 2 },
+         { .result = "null", .upstream = "a" });
   c = start(host, BLOCK, "[\"0xa\",false]");
   plugtest_advance(host, 1000);
   sent = plugtest_reached(host);
@@ -215,28 +233,36 @@ test_pruned(void)
   struct plugtest_call *c;
 
   heads(host, 1000, 1000, 1000);
-  SCRIPT(host, { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
-         { .result = "\"0x1\"", .only_upstream = 2 });
+  SCRIPT(
+      host,
+      { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
+      { .result = "\"0x1\"", .only_upstream = 2 });
   c = start(host, BALANCE, "[\"0x1\",\"0x64\"]");
   ok(answered(c, "\"0x1\""), "state that was pruned: another upstream");
   is_int((long)plugtest_lacks(host, 0), 0, "once is not enough to believe it");
-  SCRIPT(host, { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
-         { .result = "\"0x1\"", .only_upstream = 2 });
+  SCRIPT(
+      host,
+      { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
+      { .result = "\"0x1\"", .only_upstream = 2 });
   c = start(host, BALANCE, "[\"0x1\",\"0x64\"]");
   is_int((long)plugtest_lacks(host, 0), 101, "the core is told that it lacks block 100");
-  SCRIPT(host, { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
-         { .result = "\"0x1\"", .only_upstream = 2 });
+  SCRIPT(
+      host,
+      { .is_error = true, .code = -32000, .message = "missing trie node 12", .upstream = "a" },
+      { .result = "\"0x1\"", .only_upstream = 2 });
   c = start(host, BALANCE, "[\"0x1\",\"0x3e7\"]");
-  ok(answered(c, "\"0x1\"") && plugtest_lacks(host, 0) == 101, "recent state is late, not pruned");
+  ok(answered(c, "\"0x1\"") && plugtest_lacks(host, 0) == 101,
+     "recent state is late, not pruned");
   end(host);
 }
 
-/* --- budget and breakers ------------------------------------------------------------------------- */
+/* --- budget and breakers ----------------------------------------------------------------- */
 
 static void
 test_budget(void)
 {
-  struct plugtest *host = host_with("retry_budget = 0.1; backoff = \"10ms\"; attempts = 2;", 1);
+  struct plugtest *host =
+      host_with("retry_budget = 0.1; backoff = \"10ms\"; attempts = 2;", 1);
   struct plugtest_call *c[60];
   unsigned i, good = 0;
 
@@ -245,7 +271,8 @@ test_budget(void)
     c[i] = start(host, BALANCE, PARAMS);
   SCRIPT(host, { .result = "1", .delay_ms = 100 });
   plugtest_advance(host, 30);
-  is_int(plugtest_reached(host), 66, "sixty calls fail together: a tenth may be sent again at a time");
+  is_int(plugtest_reached(host), 66,
+         "sixty calls fail together: a tenth may be sent again at a time");
   ok(plugtest_metric(host, "budget_denied") >= 54, "the others wait");
   plugtest_advance(host, 5000);
   for (i = 0; i < 60; i++)
@@ -268,7 +295,8 @@ static void
 fail_at_a(struct plugtest *host, unsigned times)
 {
   while (times-- > 0) {
-    SCRIPT(host, { .outcome = EGW_BAD_REPLY, .upstream = "a" }, { .result = "1", .only_upstream = 2 });
+    SCRIPT(host, { .outcome = EGW_BAD_REPLY, .upstream = "a" },
+           { .result = "1", .only_upstream = 2 });
     start(host, BALANCE, PARAMS);
   }
 }
@@ -283,23 +311,27 @@ test_breaker(void)
   fail_at_a(host, 2);
   SCRIPT(host, { .result = "1", .upstream_index = 1 });
   start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0, "two failures: nothing yet");
+  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0,
+     "two failures: nothing yet");
   fail_at_a(host, 1);
   is_int(plugtest_metric(host, "breaker_opened"), 1, "three in a row: open");
   SCRIPT(host, { .result = "1", .upstream_index = 1 });
   c = start(host, BALANCE, PARAMS);
   ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 1, "it is avoided");
-  ok(strstr(plugtest_end(c)->story, "avoids a: its breaker is open") != NULL, "the story says so");
+  ok(strstr(plugtest_end(c)->story, "avoids a: its breaker is open") != NULL,
+     "the story says so");
   plugtest_advance(host, 2000);
   at = plugtest_reached(host);
-  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1 }, { .result = "1", .upstream_index = 1 });
+  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1 },
+         { .result = "1", .upstream_index = 1 });
   c = start(host, BALANCE, PARAMS);
   ok(only(host, at) == 1, "after its time one call tries it");
   ok(answered(c, "1"), "which is served elsewhere when that fails");
   plugtest_advance(host, 2000);
   at = plugtest_reached(host);
   start(host, BALANCE, PARAMS);
-  ok(only(host, at) == 0 && plugtest_reached_route(host, at).avoid == 1, "then it is open for longer");
+  ok(only(host, at) == 0 && plugtest_reached_route(host, at).avoid == 1,
+     "then it is open for longer");
   plugtest_advance(host, 2000);
   at = plugtest_reached(host);
   SCRIPT(host, { .result = "2", .only_upstream = 1 }, { .result = "1", .upstream_index = 1 });
@@ -313,8 +345,10 @@ test_breaker(void)
 static void
 test_breaker_rate(void)
 {
-  struct plugtest *host = host_with("breaker_failures = 1000; breaker_samples = 8; breaker_errors = 0.5;"
-                                    " breaker_window = \"5s\";", 2);
+  struct plugtest *host =
+      host_with("breaker_failures = 1000; breaker_samples = 8; breaker_errors = 0.5;"
+                " breaker_window = \"5s\";",
+                2);
   unsigned i;
 
   for (i = 0; i < 3; i++) {
@@ -327,7 +361,8 @@ test_breaker_rate(void)
   fail_at_a(host, 7);
   is_int(plugtest_metric(host, "breaker_opened"), 0, "older ones are out of the window");
   fail_at_a(host, 1);
-  is_int(plugtest_metric(host, "breaker_opened"), 1, "eight calls, half of them failures: open");
+  is_int(plugtest_metric(host, "breaker_opened"), 1,
+         "eight calls, half of them failures: open");
   end(host);
 
   host = host_with("", 1);
@@ -366,182 +401,33 @@ test_slow(void)
     plugtest_advance(host, 5);
   }
   start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0, "until it is fast again");
+  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0,
+     "until it is fast again");
   heads(host, 100, 100, 89);
   start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 2, "one that lags is avoided");
+  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 2,
+     "one that lags is avoided");
   heads(host, 100, 100, 90);
   start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0, "max_lag blocks are allowed");
+  ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0,
+     "max_lag blocks are allowed");
   end(host);
 }
 
-/* --- hedging ------------------------------------------------------------------------------------- */
-
-#define HEDGE "hedge = true; hedge_min = \"20ms\";"
-
-static void
-test_hedge(void)
-{
-  struct plugtest *host = host_with(HEDGE, 2);
-  struct plugtest_call *c;
-
-  SCRIPT(host, { .result = "1", .delay_ms = 500 }, { .result = "2", .delay_ms = 10 });
-  c = start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 19);
-  is_int(plugtest_reached(host), 1, "one attempt at first");
-  plugtest_advance(host, 2);
-  is_int(plugtest_reached(host), 2, "a second one when it is slow");
-  ok((only(host, 0) | only(host, 1)) == 3, "at another upstream");
-  plugtest_advance(host, 10);
-  ok(answered(c, "2") && plugtest_live(host) == 0, "the faster one wins, the other is cancelled");
-  ok(strstr(plugtest_end(c)->story, "hedged to") != NULL, "the story says so");
-  is_int(plugtest_metric(host, "hedge_wins"), 1, "counted");
-  SCRIPT(host, { .result = "1", .delay_ms = 10 });
-  c = start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 10);
-  ok(answered(c, "1") && plugtest_reached(host) == 3, "a fast one stays alone");
-  start(host, "eth_getLogs", "[{}]");
-  ok(only(host, 3) == 0, "logs cost too much to be hedged");
-  end(host);
-}
-
-static void
-test_hedge_null(void)
-{
-  struct plugtest *host = host_with(HEDGE, 2);
-  struct plugtest_call *c;
-
-  SCRIPT(host, { .result = "null", .delay_ms = 5 }, { .result = "{}", .delay_ms = 60 });
-  c = start(host, "eth_getTransactionByHash", "[\"0x1\"]");
-  plugtest_advance(host, 5);
-  ok(!plugtest_end(c)->over && plugtest_reached(host) == 2, "null: the other one is asked at once");
-  plugtest_advance(host, 60);
-  ok(answered(c, "{}"), "its object is the answer");
-  SCRIPT(host, { .result = "null", .delay_ms = 5 });
-  c = start(host, "eth_getTransactionByHash", "[\"0x1\"]");
-  plugtest_advance(host, 10);
-  ok(answered(c, "null"), "null twice is null");
-  SCRIPT(host, { .result = "null", .delay_ms = 5 }, { .never = true });
-  c = start(host, "eth_getTransactionByHash", "[\"0x1\"]");
-  plugtest_advance(host, 505);
-  ok(answered(c, "null"), "a silent one is not waited for longer than half a second");
-  SCRIPT(host, { .is_error = true, .code = -32603, .message = "sick", .delay_ms = 30 },
-         { .result = "{}", .delay_ms = 100 });
-  c = start(host, "eth_getTransactionByHash", "[\"0x1\"]");
-  plugtest_advance(host, 130);
-  ok(answered(c, "{}"), "an error does not win either");
-  SCRIPT(host, { .is_error = true, .code = 3, .message = "execution reverted", .delay_ms = 30 },
-         { .result = "{}", .delay_ms = 100 });
-  c = start(host, "eth_call", "[{},\"latest\"]");
-  plugtest_advance(host, 30);
-  ok(plugtest_end(c)->over && plugtest_end(c)->code == 3, "unless it is an answer");
-  end(host);
-}
-
-static void
-test_hedge_fails(void)
-{
-  struct plugtest *host = host_with(HEDGE " attempts = 3;", 2);
-  struct plugtest_call *c;
-
-  SCRIPT(host, { .outcome = EGW_MAYBE_SENT, .delay_ms = 5, .only_upstream = 1 },
-         { .outcome = EGW_BAD_REPLY, .delay_ms = 5, .only_upstream = 2 });
-  c = start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 9);
-  SCRIPT(host, { .result = "7" });
-  plugtest_advance(host, 500);
-  ok(answered(c, "7") && plugtest_reached(host) == 3, "both fail: then as without hedges");
-  SCRIPT(host, { .outcome = EGW_TIMED_OUT, .delay_ms = 5, .only_upstream = 1 },
-         { .outcome = EGW_TIMED_OUT, .delay_ms = 5, .only_upstream = 2 });
-  c = start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 100);
-  ok(plugtest_end(c)->over && plugtest_end(c)->is_error, "and the error if there is nothing else");
-  end(host);
-
-  host = host_with(HEDGE, 2);
-  SCRIPT(host, { .never = true });
-  c = start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 25);
-  plugtest_cancel(c);
-  is_int(plugtest_live(host), 0, "the client leaves: both attempts end");
-  end(host);
-}
-
-static void
-test_hedge_quantile(void)
-{
-  struct plugtest *host = host_with(HEDGE " hedge_quantile = 0.5; hedge_cost = 10;", 2);
-  unsigned i;
-
-  SCRIPT(host, { .result = "1", .delay_ms = 100 });
-  for (i = 0; i < 30; i++) {
-    start(host, BALANCE, PARAMS);
-    plugtest_advance(host, 250);
-  }
-  i = plugtest_reached(host);
-  start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 98);
-  is_int(plugtest_reached(host), i + 1, "what most take is waited for");
-  SCRIPT(host, { .never = true });
-  start(host, BALANCE, PARAMS);
-  plugtest_advance(host, 150);
-  is_int(plugtest_reached(host), i + 3, "and no more");
-  start(host, BLOCK, "[\"0x1\",false]");
-  ok(only(host, i + 3) == 0, "hedge_cost leaves blocks out");
-  end(host);
-}
-
-/* --- nonces ----------------------------------------------------------------------------------------- */
-
-static void
-test_nonce(void)
-{
-  struct plugtest *host = host_with("nonce = \"max\";", 2);
-  struct plugtest_call *c;
-
-  SCRIPT(host, { .result = "\"0x5\"", .only_upstream = 1 },
-         { .result = "\"0x7\"", .only_upstream = 2, .delay_ms = 50 });
-  c = start(host, "eth_getTransactionCount", "[\"0x1\",\"pending\"]");
-  plugtest_advance(host, 50);
-  ok(answered(c, "\"0x7\"") && plugtest_reached(host) == 2, "the highest of all");
-  SCRIPT(host, { .result = "\"0x5\"", .only_upstream = 1 }, { .never = true, .only_upstream = 2 });
-  c = start(host, "eth_getTransactionCount", "[\"0x1\",\"latest\"]");
-  plugtest_advance(host, 999);
-  ok(!plugtest_end(c)->over, "one is late");
-  plugtest_advance(host, 1);
-  ok(answered(c, "\"0x5\""), "but not waited for for ever");
-  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1 }, { .result = "\"0x7\"", .only_upstream = 2 });
-  c = start(host, "eth_getTransactionCount", "[\"0x1\"]");
-  ok(answered(c, "\"0x7\""), "one that fails does not count");
-  SCRIPT(host, { .result = "\"0x3\"" });
-  c = start(host, "eth_getTransactionCount", "[\"0x1\",\"0x5\"]");
-  ok(answered(c, "\"0x3\"") && plugtest_reached(host) == 7, "of an old block one is asked");
-  SCRIPT(host, { .outcome = EGW_NOT_SENT, .only_upstream = 1 },
-         { .is_error = true, .code = -32603, .message = "sick", .only_upstream = 2 });
-  c = start(host, "eth_getTransactionCount", "[\"0x1\",\"pending\"]");
-  plugtest_advance(host, 3000);
-  ok(plugtest_end(c)->over && strcmp(plugtest_end(c)->message, "sick") == 0, "all fail: what a node said");
-  end(host);
-  host = host_with("", 2);
-  SCRIPT(host, { .result = "\"0x5\"" });
-  start(host, "eth_getTransactionCount", "[\"0x1\",\"pending\"]");
-  is_int(plugtest_reached(host), 1, "without nonce = max one is asked");
-  end(host);
-}
-
-/* --- configuration ------------------------------------------------------------------------------------ */
+/* --- configuration ----------------------------------------------------------------------- */
 
 static void
 test_rules(void)
 {
-  struct plugtest *host = host_with(
-      "rules = ( { class = \"server\"; text = \"The Moon*full\"; }, "
-      "{ class = \"invalid\"; code = -7; methods = ( \"eth_call\" ); }, "
-      "{ class = \"billing\"; http = 418; } );", 2);
+  struct plugtest *host =
+      host_with("rules = ( { class = \"server\"; text = \"The Moon*full\"; }, "
+                "{ class = \"invalid\"; code = -7; methods = ( \"eth_call\" ); }, "
+                "{ class = \"billing\"; http = 418; } );",
+                2);
   struct plugtest_call *c;
 
-  SCRIPT(host, { .is_error = true, .code = -1, .message = "the moon was full", .upstream = "a" },
+  SCRIPT(host,
+         { .is_error = true, .code = -1, .message = "the moon was full", .upstream = "a" },
          { .result = "1", .only_upstream = 2 });
   c = start(host, BALANCE, PARAMS);
   ok(answered(c, "1"), "a rule by text");
@@ -564,8 +450,8 @@ refused(const char *options, const char *message)
 {
   struct plugtest *host = plugtest_new(so, options);
 
-  ok(plugtest_refused(host) && strstr(plugtest_messages(host), message) != NULL, "%s: %s", options,
-     message);
+  ok(plugtest_refused(host) && strstr(plugtest_messages(host), message) != NULL, "%s: %s",
+     options, message);
   plugtest_free(host);
 }
 
@@ -585,9 +471,12 @@ test_refused(void)
 static void
 test_generic(void)
 {
-  plugtest_generic(so, "", &(struct plugtest_spec){ .method = BALANCE, .params = PARAMS }, report);
+  plugtest_default_upstreams(2);
+  plugtest_generic(so, "", &(struct plugtest_spec){ .method = BALANCE, .params = PARAMS },
+                   report);
   plugtest_generic(so, "missing_wait = \"1s\";",
-                   &(struct plugtest_spec){ .method = BLOCK, .params = "[\"latest\",false]" }, report);
+                   &(struct plugtest_spec){ .method = BLOCK, .params = "[\"latest\",false]" },
+                   report);
 }
 
 int
@@ -607,11 +496,6 @@ main(void)
   test_breaker();
   test_breaker_rate();
   test_slow();
-  test_hedge();
-  test_hedge_null();
-  test_hedge_fails();
-  test_hedge_quantile();
-  test_nonce();
   test_rules();
   test_refused();
   test_generic();

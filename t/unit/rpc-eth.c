@@ -19,7 +19,8 @@ hash_is(const char *text, size_t len, const char *want, const char *what)
 static void
 edges(void)
 {
-  static const char want[] = "0xe8ef80accdddddf1ac487f20928a7b666c5abc9cf8eef2bc883f5d99085c48d3";
+  static const char want[] =
+      "0xe8ef80accdddddf1ac487f20928a7b666c5abc9cf8eef2bc883f5d99085c48d3";
   unsigned char hash[32] = { 0 }, text[300];
   char got[67];
   size_t len, i;
@@ -57,11 +58,14 @@ hex(void)
 int
 main(void)
 {
-  hash_is("", 0, "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470", "nothing");
-  hash_is("abc", 3, "0x4e03657aea45a94fc7d47ba826c8d667c0d1e6e33a64a036ec44f58fa12d6c45", "abc");
+  hash_is("", 0, "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470",
+          "nothing");
+  hash_is("abc", 3, "0x4e03657aea45a94fc7d47ba826c8d667c0d1e6e33a64a036ec44f58fa12d6c45",
+          "abc");
   hash_is("Transfer(address,address,uint256)", 33,
           "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef", "an event");
-  hash_is("\x80", 1, "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421", "the empty trie");
+  hash_is("\x80", 1, "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421",
+          "the empty trie");
   edges();
   hex();
   return done_testing();

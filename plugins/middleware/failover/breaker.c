@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Circuit breakers. Each upstream's record is under a mutex held for a few instructions; what the
- * path of a call reads is atomic. */
+/* Circuit breakers. Each upstream's record is under a mutex held for a few instructions; what
+ * the path of a call reads is atomic. */
 #include "breaker.h"
 
 #include <pthread.h>
@@ -8,33 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICES 10u           /* of the window */
-#define GROWTH_MAX 4u        /* the open time doubles so often */
-#define LATENCY_SAMPLES 8u   /* before latencies are compared */
-#define SLOW_FACTOR 3.0      /* so many times the best of the tier... */
-#define SLOW_MS 40.0         /* ...and so much more is slow */
-#define FAST_FACTOR 2.0      /* below both of these it is not any more */
+#define SLICES 10u         /* of the window */
+#define GROWTH_MAX 4u      /* the open time doubles so often */
+#define LATENCY_SAMPLES 8u /* before latencies are compared */
+#define SLOW_FACTOR 3.0    /* so many times the best of the tier... */
+#define SLOW_MS 40.0       /* ...and so much more is slow */
+#define FAST_FACTOR 2.0    /* below both of these it is not any more */
 #define FAST_MS 20.0
 
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_TRIAL };
 
 struct slice {
-  uint64_t number;            /* of the slice of time it counts */
+  uint64_t number; /* of the slice of time it counts */
   unsigned good, bad;
 };
 
 struct breaker {
   pthread_mutex_t lock;
-  atomic_int state;           /* enum breaker_state */
-  _Atomic uint64_t until_ms;  /* OPEN, TRIAL: when a call may try it (again) */
-  _Atomic uint64_t quiet_ms;  /* it wants to be left alone till then */
+  atomic_int state;          /* enum breaker_state */
+  _Atomic uint64_t until_ms; /* OPEN, TRIAL: when a call may try it (again) */
+  _Atomic uint64_t quiet_ms; /* it wants to be left alone till then */
   atomic_bool slow;
-  _Atomic uint64_t slow_ms;   /* slow: when a call may look again */
+  _Atomic uint64_t slow_ms;    /* slow: when a call may look again */
   _Atomic uint32_t latency_us; /* latency_ms, for the others; 0: too few samples */
   atomic_uint lacked;
   struct slice slices[SLICES];
   unsigned in_a_row, opened, latency_samples;
-  double latency_ms;          /* moving mean of cheap calls */
+  double latency_ms; /* moving mean of cheap calls */
 };
 
 struct breakers {
@@ -80,7 +80,7 @@ shunned_text(enum shunned why)
   return "it was tried";
 }
 
-/* --- what to avoid ----------------------------------------------------------------------------- */
+/* --- what to avoid ----------------------------------------------------------------------- */
 
 /* Moves the time of the next try on, so that one caller alone gets this one. */
 static bool
@@ -111,7 +111,9 @@ judge(struct breakers *breakers, const struct egw_at *at, const struct breaker_l
   if (!egw_upstream(at, i, &info))
     return SHUNNED_NOT;
   if (atomic_load_explicit(&b->state, memory_order_relaxed) != BREAKER_CLOSED) {
-    if (!may_try || out->trial != EGW_NO_UPSTREAM || !claim(&b->until_ms, now, now + limits->open))
+    /* While its link is down the core's probes see to it. */
+    if (!may_try || !info.up || out->trial != EGW_NO_UPSTREAM ||
+        !claim(&b->until_ms, now, now + limits->open))
       return SHUNNED_OPEN;
     atomic_store(&b->state, BREAKER_TRIAL);
     out->trial = i;
@@ -150,7 +152,7 @@ breakers_view(struct breakers *breakers, const struct egw_at *at,
     out->avoid = 0;
 }
 
-/* --- what came of calls ------------------------------------------------------------------------- */
+/* --- what came of calls ------------------------------------------------------------------ */
 
 static void
 open_for(struct breaker *b, const struct breaker_limits *limits, uint64_t now)
@@ -172,8 +174,8 @@ close_again(struct breaker *b)
 
 /* The window's calls, with this one. */
 static void
-count(struct breaker *b, const struct breaker_limits *limits, uint64_t now, bool good, unsigned *goods,
-      unsigned *bads)
+count(struct breaker *b, const struct breaker_limits *limits, uint64_t now, bool good,
+      unsigned *goods, unsigned *bads)
 {
   uint64_t number = now / (limits->window / SLICES + 1);
   struct slice *s = &b->slices[number % SLICES];
@@ -231,8 +233,8 @@ best_other(struct breakers *breakers, const struct egw_at *at, unsigned index)
   for (i = 0; i < n && i < UPSTREAMS_MAX; i++) {
     uint32_t us = atomic_load_explicit(&breakers->at[i].latency_us, memory_order_relaxed);
 
-    if (i != index && us != 0 && egw_upstream(at, i, &info) && info.tier == own.tier && info.up &&
-        (best == 0 || us < best))
+    if (i != index && us != 0 && egw_upstream(at, i, &info) && info.tier == own.tier &&
+        info.up && (best == 0 || us < best))
       best = us;
   }
   return best;
@@ -248,9 +250,9 @@ tell_slow(const struct egw_at *at, unsigned index, bool slow, double mean, doubl
             slow ? "slow" : "as fast as others again", mean, best);
 }
 
-/* The first calls make connections: the fastest of them counts. Later ones are cut, so that one
- * outlier says little and several in a row say much. A slow one is seldom asked: what it does then
- * counts more. */
+/* The first calls make connections: the fastest of them counts. Later ones are cut, so that
+ * one outlier says little and several in a row say much. A slow one is seldom asked: what it
+ * does then counts more. */
 static double
 moved_mean(struct breaker *b, double ms, bool slow)
 {

@@ -4,7 +4,8 @@
 
 /* What is wrong with it. */
 static unsigned
-lacks(const struct egw_upstream_info *info, uint64_t avoid, unsigned index, const uint64_t *block)
+lacks(const struct egw_upstream_info *info, uint64_t avoid, unsigned index,
+      const uint64_t *block)
 {
   unsigned lack = LACK_NOTHING;
 
@@ -14,15 +15,15 @@ lacks(const struct egw_upstream_info *info, uint64_t avoid, unsigned index, cons
     lack |= LACK_CALM;
   if ((avoid >> index & 1) != 0)
     lack |= LACK_TRUST;
-  if (block != NULL && ((info->has_head && info->head < *block) ||
-                        (info->has_lowest && info->lowest > *block)))
+  if (block != NULL &&
+      ((info->has_head && info->head < *block) || (info->has_lowest && info->lowest > *block)))
     lack |= LACK_BLOCK;
   return lack;
 }
 
 unsigned
-choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state, uint64_t never,
-                enum lack most)
+choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state,
+                uint64_t never, enum lack most)
 {
   const struct failover *f = at->self;
   struct mine *mine = at->mine;
@@ -43,8 +44,9 @@ choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *st
       continue;
     lack = lacks(&info, view.avoid | state->base.avoid, i, has_block ? &number : NULL);
     if (best == EGW_NO_UPSTREAM || lack < best_lack ||
-        (lack == best_lack && (info.tier < best_info.tier ||
-                               (info.tier == best_info.tier && info.in_flight < best_info.in_flight)))) {
+        (lack == best_lack &&
+         (info.tier < best_info.tier ||
+          (info.tier == best_info.tier && info.in_flight < best_info.in_flight)))) {
       best = i;
       best_lack = lack;
       best_info = info;

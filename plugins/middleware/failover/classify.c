@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The classifier. A revert is an answer and is found first: its text is the contract's, which may
- * say anything. Then the configured rules, then the table. */
+/* The classifier. A revert is an answer and is found first: its text is the contract's, which
+ * may say anything. Then the configured rules, then the table. */
 #include "classify.h"
 
 #include <ctype.h>
@@ -8,15 +8,15 @@
 #include <string.h>
 #include <ethrpc-gw/json.h>
 
-#define TEXT_MAX 1024u   /* bytes of a message that are looked at */
-#define REVERT_DATA 10u  /* "0x" and a selector */
+#define TEXT_MAX 1024u  /* bytes of a message that are looked at */
+#define REVERT_DATA 10u /* "0x" and a selector */
 
 enum scope {
   SCOPE_ANY,
-  SCOPE_TX,      /* sends a signed transaction */
-  SCOPE_EXEC,    /* runs code for the caller */
-  SCOPE_RANGE,   /* answers with very much */
-  SCOPE_BLOCK    /* names a block or a transaction */
+  SCOPE_TX,    /* sends a signed transaction */
+  SCOPE_EXEC,  /* runs code for the caller */
+  SCOPE_RANGE, /* answers with very much */
+  SCOPE_BLOCK  /* names a block or a transaction */
 };
 
 struct row {
@@ -29,7 +29,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define ROW(name, class, scope, code, http, texts)                                           \
+#define ROW(name, class, scope, code, http, texts)                                            \
   { #name, CLASS_##class, SCOPE_##scope, code, http, texts },
 #include "errors.def"
 #undef ROW
@@ -58,15 +58,25 @@ class_find(const char *name)
   return CLASS_COUNT;
 }
 
-/* --- scopes ---------------------------------------------------------------------------------- */
+/* --- scopes ------------------------------------------------------------------------------ */
 
 static bool
 is_exec(const char *name)
 {
   static const char *const names[] = {
-    "eth_call", "eth_estimateGas", "eth_createAccessList", "eth_callMany", "eth_callBundle",
-    "eth_simulateV1", "eth_multicallV1", "eth_fillTransaction", "debug_traceCall",
-    "debug_traceCallMany", "trace_call", "trace_callMany", "trace_rawTransaction",
+    "eth_call",
+    "eth_estimateGas",
+    "eth_createAccessList",
+    "eth_callMany",
+    "eth_callBundle",
+    "eth_simulateV1",
+    "eth_multicallV1",
+    "eth_fillTransaction",
+    "debug_traceCall",
+    "debug_traceCallMany",
+    "trace_call",
+    "trace_callMany",
+    "trace_rawTransaction",
     "mev_simBundle",
   };
   size_t i;
@@ -100,7 +110,7 @@ in_scope(enum scope scope, const struct egw_method_info *info)
   return true;
 }
 
-/* --- texts ----------------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------------- */
 
 /* The message in lower case; what is too long is cut, undecoded. */
 static void
@@ -165,7 +175,7 @@ matches_text(const char *text, const char *patterns)
   return false;
 }
 
-/* --- reverts --------------------------------------------------------------------------------- */
+/* --- reverts ----------------------------------------------------------------------------- */
 
 static bool
 begins(const char *text, const char *with)
@@ -194,11 +204,12 @@ has_revert_data(struct egw_slice data)
 static bool
 is_revert(const struct egw_reply *reply, const char *text)
 {
-  return reply->code == 3 || begins(text, "execution reverted") || begins(text, "vm execution error") ||
-         begins(text, "evm error") || has_revert_data(reply->data);
+  return reply->code == 3 || begins(text, "execution reverted") ||
+         begins(text, "vm execution error") || begins(text, "evm error") ||
+         has_revert_data(reply->data);
 }
 
-/* --- rules of the configuration ------------------------------------------------------------------ */
+/* --- rules of the configuration ---------------------------------------------------------- */
 
 struct rule {
   const char *class, *text;
@@ -221,8 +232,8 @@ static const struct egw_option rule_options[] = {
     .help = "the methods it is about; none: all" },
   { .name = "code", .type = EGW_OPT_INT, .offset = offsetof(struct rule, code),
     .help = "the error's code; 0: any" },
-  { .name = "http", .type = EGW_OPT_INT, .offset = offsetof(struct rule, http), .min = 0, .max = 599,
-    .help = "the HTTP status; 0: any" },
+  { .name = "http", .type = EGW_OPT_INT, .offset = offsetof(struct rule, http), .min = 0,
+    .max = 599, .help = "the HTTP status; 0: any" },
   EGW_OPTION_END
 };
 
@@ -232,8 +243,9 @@ read_rule(struct egw_conf *section, struct rule *rule)
   if (egw_conf_read(section, rule_options, rule) < 0)
     return -1;
   rule->found = class_find(rule->class);
-  if (rule->found == CLASS_COUNT || rule->found == CLASS_RESULT || rule->found == CLASS_UNMATCHED ||
-      rule->found == CLASS_STALE || rule->found >= CLASS_SILENT)
+  if (rule->found == CLASS_COUNT || rule->found == CLASS_RESULT ||
+      rule->found == CLASS_UNMATCHED || rule->found == CLASS_STALE ||
+      rule->found >= CLASS_SILENT)
     return egw_conf_error(section, "class", "\"%s\" is no class of errors", rule->class);
   if (rule->code == 0 && rule->http == 0 && (rule->text == NULL || *rule->text == '\0'))
     return egw_conf_error(section, NULL, "a rule needs a text, a code or an HTTP status");
@@ -276,7 +288,8 @@ names_method(const struct egw_strings *methods, struct egw_slice method)
   size_t i;
 
   for (i = 0; i < methods->n; i++)
-    if (strlen(methods->v[i]) == method.len && memcmp(methods->v[i], method.ptr, method.len) == 0)
+    if (strlen(methods->v[i]) == method.len &&
+        memcmp(methods->v[i], method.ptr, method.len) == 0)
       return true;
   return methods->n == 0;
 }
@@ -290,7 +303,8 @@ matches_rule(const struct rule *rule, struct egw_slice method, const struct egw_
   size_t i;
 
   if ((rule->code != 0 && rule->code != reply->code) ||
-      (rule->http != 0 && rule->http != reply->http_status) || !names_method(&rule->methods, method))
+      (rule->http != 0 && rule->http != reply->http_status) ||
+      !names_method(&rule->methods, method))
     return false;
   if (rule->text == NULL || *rule->text == '\0')
     return true;
@@ -300,7 +314,7 @@ matches_rule(const struct rule *rule, struct egw_slice method, const struct egw_
   return matches_text(text, lower);
 }
 
-/* --- the verdict ----------------------------------------------------------------------------------- */
+/* --- the verdict ------------------------------------------------------------------------- */
 
 /* No valid reply: the HTTP status may tell more than the outcome. */
 static struct verdict
@@ -326,8 +340,8 @@ by_outcome(const struct egw_reply *reply)
 }
 
 static bool
-matches_row(const struct row *row, const struct egw_method_info *info, const struct egw_reply *reply,
-            const char *text)
+matches_row(const struct row *row, const struct egw_method_info *info,
+            const struct egw_reply *reply, const char *text)
 {
   return (row->code == 0 || row->code == reply->code) &&
          (row->http == 0 || row->http == reply->http_status) && in_scope(row->scope, info) &&
@@ -335,8 +349,8 @@ matches_row(const struct row *row, const struct egw_method_info *info, const str
 }
 
 struct verdict
-classify(const struct rules *rules, struct egw_slice method, const struct egw_method_info *info,
-         const struct egw_reply *reply)
+classify(const struct rules *rules, struct egw_slice method,
+         const struct egw_method_info *info, const struct egw_reply *reply)
 {
   char text[TEXT_MAX];
   size_t i;

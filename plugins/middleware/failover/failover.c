@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* failover: what becomes of a call when an upstream fails it.
  *
- * Every reply is judged first (classify.c); what is an answer goes to the client as it is. The rest
- * decides what follows: another upstream, the same one later, or nothing. The core below makes
- * one attempt at a time (egw_route.once); this stage says where. */
+ * Every reply is judged first (classify.c); what is an answer goes to the client as it is. The
+ * rest decides what follows: another upstream, the same one later, or nothing. The core below
+ * makes one attempt at a time (egw_route.once); this stage says where. */
 #include "failover.h"
 
 #include <stdlib.h>
@@ -17,38 +17,51 @@ static const char *const nonce_choices[] = { "any", "max", NULL };
 static const struct egw_option options[] = {
   { .name = "attempts", .type = EGW_OPT_INT, .offset = offsetof(struct failover, attempts),
     .fallback = "3", .min = 1, .max = 20, .help = "times a call is sent at most" },
-  { .name = "retry_budget", .type = EGW_OPT_RATIO, .offset = offsetof(struct failover, retry_budget),
-    .fallback = "20%", .help = "extra attempts in flight, as a share of the calls; three are always allowed" },
+  { .name = "retry_budget", .type = EGW_OPT_RATIO,
+    .offset = offsetof(struct failover, retry_budget), .fallback = "20%",
+    .help = "extra attempts in flight, as a share of the calls; three are always allowed" },
   { .name = "backoff", .type = EGW_OPT_DURATION, .offset = offsetof(struct failover, backoff),
     .fallback = "50ms", .min = 1, .max = 60000,
     .help = "first pause before the same upstream is asked again; it doubles" },
-  { .name = "missing_wait", .type = EGW_OPT_DURATION, .offset = offsetof(struct failover, missing_wait),
-    .fallback = "2s", .min = 0, .max = 600000,
+  { .name = "missing_wait", .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct failover, missing_wait), .fallback = "2s", .min = 0,
+    .max = 600000,
     .help = "how long a block that exists is asked for when no upstream has it" },
-  { .name = "breaker_errors", .type = EGW_OPT_RATIO, .offset = offsetof(struct failover, breaker.errors),
-    .fallback = "50%", .help = "share of failures at which an upstream's breaker opens" },
-  { .name = "breaker_samples", .type = EGW_OPT_INT, .offset = offsetof(struct failover, breaker.samples),
-    .fallback = "10", .min = 1, .max = 1000000, .help = "calls that must be in the window for that" },
-  { .name = "breaker_failures", .type = EGW_OPT_INT, .offset = offsetof(struct failover, breaker.failures),
-    .fallback = "3", .min = 1, .max = 1000000, .help = "failures in a row that open it as well" },
-  { .name = "breaker_window", .type = EGW_OPT_DURATION, .offset = offsetof(struct failover, breaker.window),
-    .fallback = "10s", .min = 100, .max = 3600000, .help = "over how long failures are counted" },
-  { .name = "breaker_open", .type = EGW_OPT_DURATION, .offset = offsetof(struct failover, breaker.open),
-    .fallback = "5s", .min = 1, .max = 3600000,
-    .help = "how long it is open before one call tries the upstream; it doubles up to 16 times" },
-  { .name = "max_lag", .type = EGW_OPT_INT, .offset = offsetof(struct failover, breaker.max_lag),
-    .fallback = "10", .min = 0, .max = 1000000000,
+  { .name = "breaker_errors", .type = EGW_OPT_RATIO,
+    .offset = offsetof(struct failover, breaker.errors), .fallback = "50%",
+    .help = "share of failures at which an upstream's breaker opens" },
+  { .name = "breaker_samples", .type = EGW_OPT_INT,
+    .offset = offsetof(struct failover, breaker.samples), .fallback = "10", .min = 1,
+    .max = 1000000, .help = "calls that must be in the window for that" },
+  { .name = "breaker_failures", .type = EGW_OPT_INT,
+    .offset = offsetof(struct failover, breaker.failures), .fallback = "3", .min = 1,
+    .max = 1000000, .help = "failures in a row that open it as well" },
+  { .name = "breaker_window", .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct failover, breaker.window), .fallback = "10s", .min = 100,
+    .max = 3600000, .help = "over how long failures are counted" },
+  { .name = "breaker_open", .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct failover, breaker.open), .fallback = "5s", .min = 1,
+    .max = 3600000,
+    .help =
+        "how long it is open before one call tries the upstream; it doubles up to 16 times" },
+  { .name = "max_lag", .type = EGW_OPT_INT,
+    .offset = offsetof(struct failover, breaker.max_lag), .fallback = "10", .min = 0,
+    .max = 1000000000,
     .help = "blocks that an upstream may be behind the tip before it is avoided" },
   { .name = "hedge", .type = EGW_OPT_BOOL, .offset = offsetof(struct failover, hedge),
     .fallback = "false", .help = "whether a slow cheap read is sent to a second upstream" },
-  { .name = "hedge_quantile", .type = EGW_OPT_RATIO, .offset = offsetof(struct failover, hedge_quantile),
-    .fallback = "95%", .help = "slow is what takes longer than this share of the recent ones" },
-  { .name = "hedge_min", .type = EGW_OPT_DURATION, .offset = offsetof(struct failover, hedge_min),
-    .fallback = "20ms", .min = 1, .max = 60000, .help = "...and longer than this" },
+  { .name = "hedge_quantile", .type = EGW_OPT_RATIO,
+    .offset = offsetof(struct failover, hedge_quantile), .fallback = "95%",
+    .help = "slow is what takes longer than this share of the recent ones" },
+  { .name = "hedge_min", .type = EGW_OPT_DURATION,
+    .offset = offsetof(struct failover, hedge_min), .fallback = "20ms", .min = 1, .max = 60000,
+    .help = "...and longer than this" },
   { .name = "hedge_cost", .type = EGW_OPT_INT, .offset = offsetof(struct failover, hedge_cost),
-    .fallback = "15", .min = 1, .max = 100, .help = "methods that cost more (1 to 100) are not hedged" },
-  { .name = "broadcast", .type = EGW_OPT_STRING, .offset = offsetof(struct failover, broadcast_text),
-    .fallback = "first", .help = "upstreams that get a raw transaction at once: first, all, or a number" },
+    .fallback = "15", .min = 1, .max = 100,
+    .help = "methods that cost more (1 to 100) are not hedged" },
+  { .name = "broadcast", .type = EGW_OPT_STRING,
+    .offset = offsetof(struct failover, broadcast_text), .fallback = "first",
+    .help = "upstreams that get a raw transaction at once: first, all, or a number" },
   { .name = "nonce", .type = EGW_OPT_ENUM, .offset = offsetof(struct failover, nonce),
     .fallback = "any", .choices = nonce_choices,
     .help = "whose eth_getTransactionCount counts: any upstream's, or the highest of all" },
@@ -58,44 +71,69 @@ static const struct egw_option options[] = {
 
 static const struct egw_metric metrics[] = {
   { .name = "results", .kind = EGW_METRIC_COUNTER, .help = "results" },
-  { .name = "reverts", .kind = EGW_METRIC_COUNTER, .help = "reverts: a contract's own errors" },
-  { .name = "invalid", .kind = EGW_METRIC_COUNTER, .help = "errors that say the request is wrong" },
-  { .name = "range_too_large", .kind = EGW_METRIC_COUNTER, .help = "errors that say too much was asked" },
-  { .name = "already_known", .kind = EGW_METRIC_COUNTER, .help = "transactions a node had already" },
-  { .name = "nonce_too_low", .kind = EGW_METRIC_COUNTER, .help = "transactions with a used nonce" },
-  { .name = "tx_refused", .kind = EGW_METRIC_COUNTER, .help = "transactions refused for good" },
-  { .name = "tx_busy", .kind = EGW_METRIC_COUNTER, .help = "transactions a node had no room for" },
-  { .name = "unmatched", .kind = EGW_METRIC_COUNTER, .help = "errors that no rule knows; passed on" },
-  { .name = "stale", .kind = EGW_METRIC_COUNTER, .help = "null for what exists, or an old block as the latest" },
-  { .name = "missing_block", .kind = EGW_METRIC_COUNTER, .help = "errors: the node does not have the block yet" },
-  { .name = "missing_state", .kind = EGW_METRIC_COUNTER, .help = "errors: the node has the state no more" },
+  { .name = "reverts", .kind = EGW_METRIC_COUNTER,
+    .help = "reverts: a contract's own errors" },
+  { .name = "invalid", .kind = EGW_METRIC_COUNTER,
+    .help = "errors that say the request is wrong" },
+  { .name = "range_too_large", .kind = EGW_METRIC_COUNTER,
+    .help = "errors that say too much was asked" },
+  { .name = "already_known", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions a node had already" },
+  { .name = "nonce_too_low", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions with a used nonce" },
+  { .name = "tx_refused", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions refused for good" },
+  { .name = "tx_busy", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions a node had no room for" },
+  { .name = "unmatched", .kind = EGW_METRIC_COUNTER,
+    .help = "errors that no rule knows; passed on" },
+  { .name = "stale", .kind = EGW_METRIC_COUNTER,
+    .help = "null for what exists, or an old block as the latest" },
+  { .name = "missing_block", .kind = EGW_METRIC_COUNTER,
+    .help = "errors: the node does not have the block yet" },
+  { .name = "missing_state", .kind = EGW_METRIC_COUNTER,
+    .help = "errors: the node has the state no more" },
   { .name = "node_timeout", .kind = EGW_METRIC_COUNTER, .help = "errors: the node gave up" },
   { .name = "server", .kind = EGW_METRIC_COUNTER, .help = "errors: the node is in trouble" },
   { .name = "rate_limited", .kind = EGW_METRIC_COUNTER, .help = "errors: too many requests" },
-  { .name = "unsupported", .kind = EGW_METRIC_COUNTER, .help = "errors: the node lacks the method" },
-  { .name = "billing", .kind = EGW_METRIC_COUNTER, .help = "errors: the provider wants to be paid" },
-  { .name = "unauthorized", .kind = EGW_METRIC_COUNTER, .help = "errors: the gateway may not ask" },
-  { .name = "silent", .kind = EGW_METRIC_COUNTER, .help = "attempts without an answer in time" },
-  { .name = "broken", .kind = EGW_METRIC_COUNTER, .help = "attempts that ended with the connection or in nonsense" },
-  { .name = "unreachable", .kind = EGW_METRIC_COUNTER, .help = "attempts at upstreams that could not be reached" },
+  { .name = "unsupported", .kind = EGW_METRIC_COUNTER,
+    .help = "errors: the node lacks the method" },
+  { .name = "billing", .kind = EGW_METRIC_COUNTER,
+    .help = "errors: the provider wants to be paid" },
+  { .name = "unauthorized", .kind = EGW_METRIC_COUNTER,
+    .help = "errors: the gateway may not ask" },
+  { .name = "silent", .kind = EGW_METRIC_COUNTER,
+    .help = "attempts without an answer in time" },
+  { .name = "broken", .kind = EGW_METRIC_COUNTER,
+    .help = "attempts that ended with the connection or in nonsense" },
+  { .name = "unreachable", .kind = EGW_METRIC_COUNTER,
+    .help = "attempts at upstreams that could not be reached" },
   { .name = "retries", .kind = EGW_METRIC_COUNTER, .help = "calls sent again" },
   { .name = "pauses", .kind = EGW_METRIC_COUNTER, .help = "pauses before that" },
-  { .name = "budget_denied", .kind = EGW_METRIC_COUNTER, .help = "times the retry budget said no" },
+  { .name = "budget_denied", .kind = EGW_METRIC_COUNTER,
+    .help = "times the retry budget said no" },
   { .name = "breaker_opened", .kind = EGW_METRIC_COUNTER, .help = "times a breaker opened" },
-  { .name = "hedges", .kind = EGW_METRIC_COUNTER, .help = "second attempts beside a slow first one" },
+  { .name = "hedges", .kind = EGW_METRIC_COUNTER,
+    .help = "second attempts beside a slow first one" },
   { .name = "hedge_wins", .kind = EGW_METRIC_COUNTER, .help = "...that were faster" },
-  { .name = "tx_copies", .kind = EGW_METRIC_COUNTER, .help = "raw transactions sent to an upstream" },
-  { .name = "tx_asked", .kind = EGW_METRIC_COUNTER, .help = "questions whether an upstream has a transaction" },
-  { .name = "tx_resolved", .kind = EGW_METRIC_COUNTER, .help = "transactions that an upstream turned out to have" },
-  { .name = "tx_unknown", .kind = EGW_METRIC_COUNTER, .help = "transactions whose outcome stayed unknown" },
-  { .name = "tx_mismatch", .kind = EGW_METRIC_COUNTER, .help = "answers that were not the transaction's hash" },
-  { .name = "nonce_reads", .kind = EGW_METRIC_COUNTER, .help = "nonces asked of all upstreams" },
+  { .name = "tx_copies", .kind = EGW_METRIC_COUNTER,
+    .help = "raw transactions sent to an upstream" },
+  { .name = "tx_asked", .kind = EGW_METRIC_COUNTER,
+    .help = "questions whether an upstream has a transaction" },
+  { .name = "tx_resolved", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions that an upstream turned out to have" },
+  { .name = "tx_unknown", .kind = EGW_METRIC_COUNTER,
+    .help = "transactions whose outcome stayed unknown" },
+  { .name = "tx_mismatch", .kind = EGW_METRIC_COUNTER,
+    .help = "answers that were not the transaction's hash" },
+  { .name = "nonce_reads", .kind = EGW_METRIC_COUNTER,
+    .help = "nonces asked of all upstreams" },
   EGW_METRIC_TABLE_END
 };
 
 _Static_assert(sizeof(metrics) / sizeof(metrics[0]) == METRIC_NONCE_READS + 2, "metrics");
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------------------- */
 
 static int
 read_broadcast(struct failover *f, struct egw_conf *section)
@@ -112,9 +150,12 @@ read_broadcast(struct failover *f, struct egw_conf *section)
     return 0;
   }
   n = strtoul(f->broadcast_text, &end, 10);
-  if (f->broadcast_text[0] < '1' || f->broadcast_text[0] > '9' || *end != '\0' || n > UPSTREAMS_MAX)
-    return egw_conf_error(section, "broadcast", "\"%s\" is neither \"first\" nor \"all\" nor a number"
-                          " from 1 to 64", f->broadcast_text);
+  if (f->broadcast_text[0] < '1' || f->broadcast_text[0] > '9' || *end != '\0' ||
+      n > UPSTREAMS_MAX)
+    return egw_conf_error(section, "broadcast",
+                          "\"%s\" is neither \"first\" nor \"all\" nor a number"
+                          " from 1 to 64",
+                          f->broadcast_text);
   f->broadcast = (unsigned)n;
   return 0;
 }
@@ -161,7 +202,7 @@ failover_wants(const void *self, const struct egw_method_info *method)
                             method->method_class != EGW_CLASS_SUBSCRIPTION);
 }
 
-/* --- for the other files --------------------------------------------------------------------------- */
+/* --- for the other files ----------------------------------------------------------------- */
 
 uint64_t
 failover_left_ms(const struct egw_at *at, const struct egw_call *call)
@@ -180,7 +221,7 @@ failover_subject(const struct egw_call *call, struct state *state)
   return &state->subject;
 }
 
-/* --- calls ----------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 static void
 explain_view(const struct egw_at *at, struct egw_call *call, const struct breaker_view *view)
@@ -197,7 +238,8 @@ explain_view(const struct egw_at *at, struct egw_call *call, const struct breake
     egw_explain(call, "failover tries %s again", info.name);
 }
 
-/* Sends it down. What may not be sent twice is left to the core, which knows when nothing was sent. */
+/* Sends it down. What may not be sent twice is left to the core, which knows when nothing was
+ * sent. */
 static enum egw_verdict
 go_down(const struct egw_at *at, struct egw_call *call, bool twice)
 {
@@ -249,7 +291,8 @@ failover_reply(const struct egw_at *at, struct egw_call *call, const struct egw_
   struct mine *mine = at->mine;
   struct verdict v;
 
-  if (state->mode == MODE_NONE || reply->outcome == EGW_ABORTED || failover_left_ms(at, call) == 0)
+  if (state->mode == MODE_NONE || reply->outcome == EGW_ABORTED ||
+      failover_left_ms(at, call) == 0)
     return EGW_NEXT;
   v = witness(at, call, state, reply, egw_now_ms(at->worker) - state->began_ms);
   if (state->mode == MODE_PLAIN && v.class != CLASS_RESULT)
@@ -314,13 +357,11 @@ failover_cancel(const struct egw_at *at, struct egw_call *call)
 }
 
 static const struct egw_middleware failover = {
-  .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE),
-              .name = "failover", .version = "1.0",
-              .summary = "retry, break, hedge, and send transactions safely",
-              .options = options, .metrics = metrics,
-              .instance_size = sizeof(struct failover), .worker_size = sizeof(struct mine),
-              .configure = failover_configure, .unconfigure = failover_unconfigure,
-              .worker_start = failover_worker_start },
+  .plugin = { EGW_HEAD(struct egw_middleware, EGW_TYPE_MIDDLEWARE), .name = "failover",
+              .version = "1.0", .summary = "retry, break, hedge, and send transactions safely",
+              .options = options, .metrics = metrics, .instance_size = sizeof(struct failover),
+              .worker_size = sizeof(struct mine), .configure = failover_configure,
+              .unconfigure = failover_unconfigure, .worker_start = failover_worker_start },
   .call_size = sizeof(struct state),
   .kinds = EGW_KIND_CALL | EGW_KIND_NOTIFICATION | EGW_KIND_SUBCALL,
   .need = EGW_NEED_HEAD,

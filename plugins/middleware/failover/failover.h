@@ -53,10 +53,10 @@ struct failover {
   uint64_t hedge_min;
   int64_t hedge_cost;
   const char *broadcast_text;
-  unsigned broadcast;           /* copies at first; UPSTREAMS_MAX: all */
-  int nonce;                    /* enum nonce_from */
+  unsigned broadcast; /* copies at first; UPSTREAMS_MAX: all */
+  int nonce;          /* enum nonce_from */
   struct rules *rules;
-  struct breakers *breakers;    /* shared by the workers */
+  struct breakers *breakers; /* shared by the workers */
 };
 
 #define COST_BANDS 4u
@@ -65,15 +65,15 @@ struct failover {
 struct mine {
   struct budget budget;
   struct latency latency[COST_BANDS];
-  uint32_t seed;                /* of the jitter */
-  unsigned turn;                /* of choose_upstream() among equals */
+  uint32_t seed; /* of the jitter */
+  unsigned turn; /* of choose_upstream() among equals */
 };
 
 /* Which way a call goes. */
 enum mode {
-  MODE_NONE,     /* not seen yet */
-  MODE_WATCH,    /* only watched: it may not be sent twice */
-  MODE_PLAIN,    /* sent down; retry.c */
+  MODE_NONE,  /* not seen yet */
+  MODE_WATCH, /* only watched: it may not be sent twice */
+  MODE_PLAIN, /* sent down; retry.c */
   MODE_HEDGE,
   MODE_NONCE,
   MODE_TX
@@ -81,35 +81,36 @@ enum mode {
 
 struct state {
   enum mode mode;
-  struct egw_route base;        /* the wishes of the stages above */
-  struct egw_route next;        /* of the next attempt */
+  struct egw_route base; /* the wishes of the stages above */
+  struct egw_route next; /* of the next attempt */
   uint64_t tried;
   unsigned attempts, pauses, denied;
-  unsigned moves;               /* to other upstreams, since the last pause */
-  uint64_t began_ms;            /* of the attempt in flight */
-  uint64_t missing_ms;          /* since when something is missing, 0: nothing is */
-  bool needs_extra;             /* the next attempt is on the retry budget */
-  bool extra;                   /* ...and so is the one in flight */
+  unsigned moves;      /* to other upstreams, since the last pause */
+  uint64_t began_ms;   /* of the attempt in flight */
+  uint64_t missing_ms; /* since when something is missing, 0: nothing is */
+  bool needs_extra;    /* the next attempt is on the retry budget */
+  bool extra;          /* ...and so is the one in flight */
   bool has_subject;
   struct subject subject;
   struct telling telling;
-  void *own;                    /* struct hedge, nonce or tx */
+  void *own; /* struct hedge, nonce or tx */
 };
 
 /* A sub-call to one upstream, in memory that lives as long as its call. */
 struct leg {
   void *owner;
   unsigned upstream;
-  bool out;                     /* in flight */
+  bool out; /* in flight */
   uint64_t ticket, began_ms;
 };
 
 uint64_t failover_left_ms(const struct egw_at *at, const struct egw_call *call);
 const struct subject *failover_subject(const struct egw_call *call, struct state *state);
 
-/* --- witness.c ---------------------------------------------------------------------------------- */
+/* --- witness.c --------------------------------------------------------------------------- */
 
-/* Judges a reply to `call` and takes note of it: metrics, health, log, story. `ms`: how long it took. */
+/* Judges a reply to `call` and takes note of it: metrics, health, log, story. `ms`: how long
+ * it took. */
 struct verdict witness(const struct egw_at *at, struct egw_call *call, struct state *state,
                        const struct egw_reply *reply, uint64_t ms);
 
@@ -117,12 +118,14 @@ struct verdict witness(const struct egw_at *at, struct egw_call *call, struct st
 struct verdict witness_sent(const struct egw_at *at, struct egw_slice method,
                             const struct egw_method_info *info, const struct egw_reply *reply);
 
-/* --- retry.c ------------------------------------------------------------------------------------ */
+/* --- retry.c ----------------------------------------------------------------------------- */
 
-/* What to do after a reply that was judged: the verdict for a callback (EGW_NEXT: the client gets
- * this reply). `here` false: the reply is not the call's own, so the client gets what told most. */
-enum egw_verdict retry_after(const struct egw_at *at, struct egw_call *call,
-                             const struct egw_reply *reply, const struct verdict *v, bool here);
+/* What to do after a reply that was judged: the verdict for a callback (EGW_NEXT: the client
+ * gets this reply). `here` false: the reply is not the call's own, so the client gets what
+ * told most. */
+enum egw_verdict
+retry_after(const struct egw_at *at, struct egw_call *call, const struct egw_reply *reply,
+            const struct verdict *v, bool here);
 
 /* The pause is over. */
 enum egw_verdict retry_paused(const struct egw_at *at, struct egw_call *call);
@@ -130,29 +133,29 @@ enum egw_verdict retry_paused(const struct egw_at *at, struct egw_call *call);
 /* A random time around `ms`. */
 uint64_t retry_jitter(struct mine *mine, uint64_t ms);
 
-/* --- choose.c ----------------------------------------------------------------------------------- */
+/* --- choose.c ---------------------------------------------------------------------------- */
 
 /* What may be wrong with an upstream, the worst last. */
 enum lack {
   LACK_NOTHING,
-  LACK_BLOCK = 1,               /* it does not have the call's block */
-  LACK_TRUST = 2,               /* it is avoided by the breakers, or by a stage above */
-  LACK_WISHES = 3,              /* both of these */
-  LACK_CALM = 4,                /* it asked to be left alone */
-  LACK_HEALTH = 8,              /* it is down */
+  LACK_BLOCK = 1,  /* it does not have the call's block */
+  LACK_TRUST = 2,  /* it is avoided by the breakers, or by a stage above */
+  LACK_WISHES = 3, /* both of these */
+  LACK_CALM = 4,   /* it asked to be left alone */
+  LACK_HEALTH = 8, /* it is down */
   LACK_ALL = 15
 };
 
-/* The best upstream outside `never`, with the least wrong with it, and no more than `most`; lowest
- * tier, least in flight. EGW_NO_UPSTREAM: there is none. */
+/* The best upstream outside `never`, with the least wrong with it, and no more than `most`;
+ * lowest tier, least in flight. EGW_NO_UPSTREAM: there is none. */
 unsigned choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state,
                          uint64_t never, enum lack most);
 
 /* Starts `leg` at one upstream, as part of `call`. 0 or -1. */
-int leg_start(const struct egw_at *at, struct egw_call *call, struct leg *leg, unsigned upstream,
-              uint32_t timeout_ms, egw_sub_fn *done);
+int leg_start(const struct egw_at *at, struct egw_call *call, struct leg *leg,
+              unsigned upstream, uint32_t timeout_ms, egw_sub_fn *done);
 
-/* --- the other ways ------------------------------------------------------------------------------ */
+/* --- the other ways ---------------------------------------------------------------------- */
 
 /* Whether the call can be hedged now; then it is under way and to be waited for. */
 bool hedge_start(const struct egw_at *at, struct egw_call *call);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Hedging: when the first attempt takes longer than most do, a second one goes to another
- * upstream; the first good reply wins, and the other attempt is cancelled. null or an error does
- * not win while the other may still know better. */
+ * upstream; the first good reply wins, and the other attempt is cancelled. null or an error
+ * does not win while the other may still know better. */
 #include "failover.h"
 
 #include <ethrpc-gw/json.h>
 
-#define NULL_WAIT_MS 500u   /* so long a null waits for the other attempt */
+#define NULL_WAIT_MS 500u /* so long a null waits for the other attempt */
 #define LEAST_MS 20u
 #define DELAY_FOREVER 60000u
 
@@ -15,13 +15,13 @@ struct hedge {
   struct egw_call *call;
   struct leg leg[2];
   unsigned started;
-  bool extra;               /* the second one is on the budget */
+  bool extra; /* the second one is on the budget */
   bool over;
 };
 
 static void on_leg(void *arg, const struct egw_reply *reply);
 
-/* --- when ---------------------------------------------------------------------------------- */
+/* --- when -------------------------------------------------------------------------------- */
 
 static struct latency *
 latency_of(const struct egw_at *at, const struct egw_method_info *info)
@@ -57,16 +57,19 @@ delay(const struct egw_at *at, const struct egw_call *call)
   return ms < DELAY_FOREVER ? ms : DELAY_FOREVER;
 }
 
-/* --- attempts ------------------------------------------------------------------------------- */
+/* --- attempts ---------------------------------------------------------------------------- */
 
 static bool
 start(struct hedge *h, struct state *state, enum lack most)
 {
-  uint64_t never = state->tried;
-  unsigned upstream = choose_upstream(&h->at, h->call, state, never, most);
+  unsigned upstream = choose_upstream(&h->at, h->call, state, state->tried, most);
+  uint64_t left = failover_left_ms(&h->at, h->call);
 
+  /* It ends a little before the call does, so that there is time to say what it came to. */
+  left = left > 2 * LEAST_MS ? left - LEAST_MS : left + 1;
   if (upstream == EGW_NO_UPSTREAM ||
-      leg_start(&h->at, h->call, &h->leg[h->started], upstream, 0, on_leg) < 0)
+      leg_start(&h->at, h->call, &h->leg[h->started], upstream,
+                left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, on_leg) < 0)
     return false;
   state->tried |= UINT64_C(1) << upstream;
   state->attempts++;
@@ -125,7 +128,7 @@ hedge_now(struct hedge *h, struct state *state)
               (unsigned long long)waited);
 }
 
-/* --- the end -------------------------------------------------------------------------------- */
+/* --- the end ----------------------------------------------------------------------------- */
 
 static void
 end(struct hedge *h)
@@ -169,8 +172,8 @@ win(struct hedge *h, const struct leg *leg, const struct egw_reply *reply)
     egw_count(&h->at, METRIC_HEDGE_WINS, 1);
   end(h);
   egw_call_timer(&h->at, h->call, 0);
-  egw_resume(h->call, egw_answer_part(h->call, egw_buf_ref(reply->buf), reply->body,
-                                      reply->is_error));
+  egw_resume(h->call,
+             egw_answer_part(h->call, egw_buf_ref(reply->buf), reply->body, reply->is_error));
 }
 
 /* Nobody is left to wait for: the ordinary way goes on from here. */
@@ -195,35 +198,36 @@ give_null(struct hedge *h, struct state *state)
   egw_resume(h->call, telling_answer(&state->telling, h->call));
 }
 
+/* The first attempt came to nothing before there was a second one. */
+static bool
+look_elsewhere(struct hedge *h, struct state *state, bool null)
+{
+  return h->started == 1 && failover_left_ms(&h->at, h->call) > LEAST_MS &&
+         start(h, state, null ? LACK_WISHES : LACK_ALL);
+}
+
 static void
 on_leg(void *arg, const struct egw_reply *reply)
 {
   struct leg *leg = arg;
   struct hedge *h = leg->owner;
   struct state *state = h->at.state;
-  struct verdict v = witness(&h->at, h->call, state, reply,
-                             egw_now_ms(h->at.worker) - leg->began_ms);
-  bool other_out;
+  struct verdict v =
+      witness(&h->at, h->call, state, reply, egw_now_ms(h->at.worker) - leg->began_ms);
+  bool null;
 
   leg->out = false;
-  other_out = h->leg[0].out || h->leg[1].out;
   if (is_good(reply, &v)) {
     win(h, leg, reply);
     return;
   }
   telling_note(&state->telling, reply, v.class);
-  if (other_out) {
-    if (v.class == CLASS_RESULT)
-      egw_call_timer(&h->at, h->call, NULL_WAIT_MS);
+  null = telling_has_words(&state->telling) && !state->telling.is_error;
+  if (h->leg[0].out || h->leg[1].out || look_elsewhere(h, state, null)) {
+    egw_call_timer(&h->at, h->call, null ? NULL_WAIT_MS : 0);
     return;
   }
-  if (h->started == 1 && failover_left_ms(&h->at, h->call) > LEAST_MS &&
-      start(h, state, v.class == CLASS_RESULT ? LACK_WISHES : LACK_ALL)) {
-    egw_call_timer(&h->at, h->call, v.class == CLASS_RESULT ? NULL_WAIT_MS : 0);
-    return;
-  }
-  if (telling_has_words(&state->telling) && !state->telling.is_error &&
-      state->telling.rank > class_info(CLASS_STALE)->rank)
+  if (null && state->telling.rank > class_info(CLASS_STALE)->rank)
     give_null(h, state);
   else
     fall_back(h, reply, &v);

@@ -2,7 +2,7 @@
 /* A fading histogram. */
 #include "latency.h"
 
-#define LINEAR 16u       /* below: a bucket for each ms; above: four for each power of two */
+#define LINEAR 16u /* below: a bucket for each ms; above: four for each power of two */
 #define MS_MAX (UINT64_C(1) << 30)
 #define SAMPLES_MIN 20u
 #define SAMPLES_MAX 2000u

@@ -16,7 +16,8 @@ struct latency {
 
 void latency_add(struct latency *latency, uint64_t ms);
 
-/* So many ms are not exceeded by the share `q` of the samples. false: too few of them to say. */
+/* So many ms are not exceeded by the share `q` of the samples. false: too few of them to say.
+ */
 bool latency_quantile(const struct latency *latency, double q, uint64_t *ms);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Nonces: all upstreams are asked how many transactions an account has sent, and the highest number
- * is the answer: a node that has not heard of the last transaction would make the client use its
- * nonce again. */
+/* Nonces: all upstreams are asked how many transactions an account has sent, and the highest
+ * number is the answer: a node that has not heard of the last transaction would make the
+ * client use its nonce again. */
 #include "failover.h"
 
 #include <string.h>
 #include <ethrpc-gw/json.h>
 
-#define LATE_MS 1000u   /* so long the others are waited for when one has answered */
+#define LATE_MS 1000u /* so long the others are waited for when one has answered */
 
 struct nonce {
   struct egw_at at;
@@ -27,7 +27,8 @@ is_current(const struct egw_call *call)
   if (egw_json_kind(params) != EGW_JSON_ARRAY)
     return false;
   block = egw_json_element(params, 1);
-  return block.ptr == NULL || egw_json_equals(block, "pending") || egw_json_equals(block, "latest");
+  return block.ptr == NULL || egw_json_equals(block, "pending") ||
+         egw_json_equals(block, "latest");
 }
 
 static enum egw_verdict
@@ -53,8 +54,8 @@ on_leg(void *arg, const struct egw_reply *reply)
   struct leg *leg = arg;
   struct nonce *n = leg->owner;
   struct state *state = n->at.state;
-  struct verdict v = witness(&n->at, n->call, state, reply,
-                             egw_now_ms(n->at.worker) - leg->began_ms);
+  struct verdict v =
+      witness(&n->at, n->call, state, reply, egw_now_ms(n->at.worker) - leg->began_ms);
   uint64_t value;
   enum egw_verdict verdict;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Raw transactions. A transaction is known by its hash, so sending it twice does no harm to the chain;
- * but what a node said of it has to be read with that in mind: "already known" is success, and so
- * is "nonce too low" when the node has this very transaction. Each upstream gets one copy at most.
+/* Raw transactions. A transaction is known by its hash, so sending it twice does no harm to
+ * the chain; but what a node said of it has to be read with that in mind: "already known" is
+ * success, and so is "nonce too low" when the node has this very transaction. Each upstream
+ * gets one copy at most.
  *
- * When the outcome at an upstream is not known (the connection broke, or it is silent) two things
- * are done at once: all upstreams are asked for the hash, and another one gets a copy.
+ * When the outcome at an upstream is not known (the connection broke, or it is silent) two
+ * things are done at once: all upstreams are asked for the hash, and another one gets a copy.
  *
- * Copies are sub-calls without a parent, so that those under way arrive although the client has its
- * answer. The record is counted: one hold of the call, one of each copy. */
+ * Copies are sub-calls without a parent, so that those under way arrive although the client
+ * has its answer. The record is counted: one hold of the call, one of each copy. */
 #include "failover.h"
 
 #include <stdlib.h>
@@ -15,12 +16,13 @@
 #include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
 
-#define PATIENCE_MAX_MS 3000u /* an upstream that is silent for longer is not waited for alone */
-#define ASK_MS 2000u          /* the longest to wait for what an upstream says of the hash */
-#define ASK_AGAIN_MS 100u     /* first pause before asking again, when nobody knows it */
+#define PATIENCE_MAX_MS                                                                       \
+  3000u                   /* an upstream that is silent for longer is not waited for alone */
+#define ASK_MS 2000u      /* the longest to wait for what an upstream says of the hash */
+#define ASK_AGAIN_MS 100u /* first pause before asking again, when nobody knows it */
 #define ASK_ROUNDS 5u
-#define UNSENT_ROUNDS 2u      /* times an upstream that could not be reached is tried again */
-#define MARGIN_MS 40u         /* before the deadline, to answer */
+#define UNSENT_ROUNDS 2u /* times an upstream that could not be reached is tried again */
+#define MARGIN_MS 40u    /* before the deadline, to answer */
 
 /* A copy, or a question about it. */
 struct copy {
@@ -31,16 +33,16 @@ struct copy {
 struct tx {
   unsigned holds;
   struct egw_at at;
-  struct egw_call *call;        /* NULL: it has its answer, or is gone */
+  struct egw_call *call; /* NULL: it has its answer, or is gone */
   struct state *state;
   unsigned char hash[32];
   char hash_text[67];
-  uint64_t sent;                /* bits of upstreams that have, or may have, a copy */
-  unsigned wanted;              /* copies at first */
-  unsigned sending, asking;     /* in flight */
+  uint64_t sent;            /* bits of upstreams that have, or may have, a copy */
+  unsigned wanted;          /* copies at first */
+  unsigned sending, asking; /* in flight */
   unsigned rounds, unsent_rounds;
-  bool unsent;                  /* an upstream could not be reached */
-  bool uncertain;               /* one may have it without having said so */
+  bool unsent;    /* an upstream could not be reached */
+  bool uncertain; /* one may have it without having said so */
   struct copy copies[UPSTREAMS_MAX];
 };
 
@@ -66,7 +68,7 @@ rawtx_leave(struct state *state)
   drop(tx);
 }
 
-/* --- the answer ---------------------------------------------------------------------------------- */
+/* --- the answer -------------------------------------------------------------------------- */
 
 static void
 finish(struct tx *tx, enum egw_verdict verdict)
@@ -97,7 +99,8 @@ answer_failure(struct tx *tx)
 {
   const struct telling *t = &tx->state->telling;
 
-  if (tx->uncertain && !(telling_has_words(t) && t->rank >= class_info(CLASS_TX_NONCE)->rank)) {
+  if (tx->uncertain &&
+      !(telling_has_words(t) && t->rank >= class_info(CLASS_TX_NONCE)->rank)) {
     egw_count(&tx->at, METRIC_TX_UNKNOWN, 1);
     egw_explain(tx->call, "failover found nobody with the hash; an upstream may have it yet");
     return telling_fault(tx->call, -32053);
@@ -105,14 +108,15 @@ answer_failure(struct tx *tx)
   return telling_answer(&tx->state->telling, tx->call);
 }
 
-/* --- asking for the hash -------------------------------------------------------------------------- */
+/* --- asking for the hash ----------------------------------------------------------------- */
 
 static bool
 has_hash(const struct tx *tx, const struct egw_reply *reply)
 {
   unsigned char hash[32];
 
-  if (reply->outcome != EGW_OK || reply->is_error || egw_json_kind(reply->body) != EGW_JSON_OBJECT)
+  if (reply->outcome != EGW_OK || reply->is_error ||
+      egw_json_kind(reply->body) != EGW_JSON_OBJECT)
     return false;
   return egw_hex_read(egw_json_member(reply->body, "hash"), hash, sizeof(hash)) == 32 &&
          memcmp(hash, tx->hash, sizeof(hash)) == 0;
@@ -170,14 +174,15 @@ ask_all(struct tx *tx)
     ask(tx, i);
 }
 
-/* --- sending ---------------------------------------------------------------------------------------- */
+/* --- sending ----------------------------------------------------------------------------- */
 
 static bool
 same_hash(const struct tx *tx, const struct egw_reply *reply)
 {
   unsigned char hash[32];
 
-  return egw_hex_read(reply->body, hash, sizeof(hash)) == 32 && memcmp(hash, tx->hash, 32) == 0;
+  return egw_hex_read(reply->body, hash, sizeof(hash)) == 32 &&
+         memcmp(hash, tx->hash, 32) == 0;
 }
 
 /* The node, or what stands in front of it, did not take the request. */
@@ -185,19 +190,22 @@ static bool
 is_refusal(const struct egw_reply *reply)
 {
   return reply->outcome == EGW_BAD_REPLY &&
-         (reply->http_status == 503 || (reply->http_status >= 400 && reply->http_status < 500));
+         (reply->http_status == 503 ||
+          (reply->http_status >= 400 && reply->http_status < 500));
 }
 
 static void
 note_result(struct tx *tx, const struct egw_reply *reply)
 {
   if (same_hash(tx, reply)) {
-    egw_explain(tx->call, "failover sent it: %s took it", reply->upstream != NULL ? reply->upstream : "one");
+    egw_explain(tx->call, "failover sent it: %s took it",
+                reply->upstream != NULL ? reply->upstream : "one");
     finish(tx, egw_answer_part(tx->call, egw_buf_ref(reply->buf), reply->body, false));
     return;
   }
   egw_count(&tx->at, METRIC_TX_MISMATCH, 1);
-  egw_log(EGW_WARN, "failover", "%s: refused: its answer is not the transaction's hash hash=%s",
+  egw_log(EGW_WARN, "failover",
+          "%s: refused: its answer is not the transaction's hash hash=%s",
           reply->upstream != NULL ? reply->upstream : "-", tx->hash_text);
   egw_explain(tx->call, "failover refuses the answer: it is not the transaction's hash");
   tx->uncertain = true;
@@ -207,7 +215,8 @@ note_result(struct tx *tx, const struct egw_reply *reply)
 
 /* An upstream's word on the transaction, of one that the client still waits for. */
 static void
-note_answer(struct tx *tx, unsigned upstream, const struct egw_reply *reply, const struct verdict *v)
+note_answer(struct tx *tx, unsigned upstream, const struct egw_reply *reply,
+            const struct verdict *v)
 {
   bool lost = false, more = class_info(v->class)->follows != FOLLOWS_ANSWER;
 
@@ -253,7 +262,8 @@ on_sent(void *arg, const struct egw_reply *reply)
   if (tx->call != NULL) {
     if (v.class != CLASS_RESULT && egw_explains(tx->call))
       egw_explain(tx->call, "failover judged %s: %s",
-                  reply->upstream != NULL ? reply->upstream : "nobody", class_info(v.class)->name);
+                  reply->upstream != NULL ? reply->upstream : "nobody",
+                  class_info(v.class)->name);
     note_answer(tx, upstream, reply, &v);
   }
   drop(tx);
@@ -292,7 +302,7 @@ send_copy(struct tx *tx, uint64_t never)
   return true;
 }
 
-/* --- what next ----------------------------------------------------------------------------------- */
+/* --- what next --------------------------------------------------------------------------- */
 
 /* The next look, unless the time is up. */
 static void
@@ -324,7 +334,8 @@ wait_on(struct tx *tx)
     look_in(tx, retry_jitter(mine, (uint64_t)ASK_AGAIN_MS << tx->rounds));
     return true;
   }
-  if (tx->unsent && tx->unsent_rounds < UNSENT_ROUNDS && !telling_has_words(&tx->state->telling)) {
+  if (tx->unsent && tx->unsent_rounds < UNSENT_ROUNDS &&
+      !telling_has_words(&tx->state->telling)) {
     tx->unsent_rounds++;
     tx->state->tried = tx->sent;
     look_in(tx, retry_jitter(mine, (uint64_t)ASK_AGAIN_MS << tx->unsent_rounds));
@@ -333,7 +344,8 @@ wait_on(struct tx *tx)
   return false;
 }
 
-/* After something has ended: the next copy if that is wanted, else the end if nothing is open. */
+/* After something has ended: the next copy if that is wanted, else the end if nothing is open.
+ */
 static void
 proceed(struct tx *tx, bool more)
 {
@@ -372,9 +384,10 @@ rawtx_timer(const struct egw_at *at, struct egw_call *call)
   return verdict;
 }
 
-/* --- the beginning -------------------------------------------------------------------------------- */
+/* --- the beginning ----------------------------------------------------------------------- */
 
-/* The hash of what the one parameter says; false: it is nothing that could be a transaction. */
+/* The hash of what the one parameter says; false: it is nothing that could be a transaction.
+ */
 static bool
 hash_of(const struct egw_call *call, unsigned char hash[32])
 {

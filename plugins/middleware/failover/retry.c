@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a call is sent again, where and when. Another upstream comes first; the same one only
- * after a pause, on a fresh connection. The first move to another upstream is free: that is where
- * the call would have gone had the first one been down. All that goes beyond is on the budget. */
+/* Whether a call is sent again, where and when. Another upstream comes first; the same one
+ * only after a pause, on a fresh connection. The first move to another upstream is free: that
+ * is where the call would have gone had the first one been down. All that goes beyond is on
+ * the budget. */
 #include "failover.h"
 
-#define LEAST_MS 20u         /* with less than that left nothing is begun */
-#define DENIED_MAX 5u        /* times the budget may say no before the call gives up */
+#define LEAST_MS 20u  /* with less than that left nothing is begun */
+#define DENIED_MAX 5u /* times the budget may say no before the call gives up */
 #define DOUBLINGS_MAX 5u
 #define MISSING_FIRST_MS 50u
 #define RATE_FIRST_MS 500u
 
 struct plan {
   bool send;
-  uint64_t ms;               /* after a pause */
+  uint64_t ms; /* after a pause */
   struct egw_route route;
-  bool extra;                /* on the budget */
+  bool extra; /* on the budget */
 };
 
 /* xorshift32. */
@@ -53,7 +54,8 @@ having(const struct egw_at *at, uint64_t mask, uint64_t number)
   struct egw_upstream_info info;
 
   for (i = 0; i < 64; i++)
-    if ((mask >> i & 1) != 0 && egw_upstream(at, i, &info) && info.has_head && info.head < number)
+    if ((mask >> i & 1) != 0 && egw_upstream(at, i, &info) && info.has_head &&
+        info.head < number)
       mask &= ~(UINT64_C(1) << i);
   return mask;
 }
@@ -72,16 +74,18 @@ plan_route(const struct egw_at *at, const struct state *state, uint64_t only, st
 }
 
 static void
-plan_elsewhere(const struct egw_at *at, const struct state *state, uint64_t others, struct plan *out)
+plan_elsewhere(const struct egw_at *at, const struct state *state, uint64_t others,
+               struct plan *out)
 {
   plan_route(at, state, others, out);
   out->extra = state->attempts > 1;
 }
 
-/* Everybody was asked: the same again, but not the one that failed last while there are others. */
+/* Everybody was asked: the same again, but not the one that failed last while there are
+ * others. */
 static void
-plan_again(const struct egw_at *at, struct state *state, const struct egw_reply *reply, uint64_t ms,
-           struct plan *out)
+plan_again(const struct egw_at *at, struct state *state, const struct egw_reply *reply,
+           uint64_t ms, struct plan *out)
 {
   uint64_t all = all_of(at, state), last = 0;
 
@@ -102,8 +106,8 @@ plan_broken(const struct egw_at *at, struct state *state, const struct egw_reply
   /* A kept connection that the node had closed: no reason to wait. */
   bool stale = reply->outcome == EGW_MAYBE_SENT && state->pauses == 0;
 
-  plan_again(at, state, reply, stale ? 0 : retry_jitter(at->mine, doubled(f->backoff, state->pauses)),
-             out);
+  plan_again(at, state, reply,
+             stale ? 0 : retry_jitter(at->mine, doubled(f->backoff, state->pauses)), out);
 }
 
 /* The node names a time, or a guess is made. */
@@ -116,10 +120,12 @@ plan_later(const struct egw_at *at, struct state *state, const struct egw_reply 
                     : retry_jitter(at->mine, doubled(RATE_FIRST_MS, state->pauses));
 
   plan_again(at, state, reply, ms, out);
+  state->tried = 0; /* whoever is calm by then */
+  out->route.only = state->base.only;
 }
 
-/* At first soon, since announcing and having are moments apart; then ever more slowly, up to the time
- * between blocks. */
+/* At first soon, since announcing and having are moments apart; then ever more slowly, up to
+ * the time between blocks. */
 static uint64_t
 missing_pace(const struct egw_at *at, const struct state *state)
 {
@@ -183,7 +189,7 @@ plan(const struct egw_at *at, struct egw_call *call, struct state *state,
     plan_later(at, state, reply, out);
 }
 
-/* --- carrying it out ------------------------------------------------------------------------- */
+/* --- carrying it out --------------------------------------------------------------------- */
 
 static enum egw_verdict
 give_up(struct egw_call *call, struct state *state, const char *why)
@@ -218,7 +224,8 @@ send_now(const struct egw_at *at, struct egw_call *call, struct state *state)
 }
 
 static enum egw_verdict
-carry_out(const struct egw_at *at, struct egw_call *call, struct state *state, const struct plan *p)
+carry_out(const struct egw_at *at, struct egw_call *call, struct state *state,
+          const struct plan *p)
 {
   state->mode = MODE_PLAIN;
   state->next = p->route;

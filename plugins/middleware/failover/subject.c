@@ -156,17 +156,29 @@ subject_exists(const struct subject *subject, const struct egw_head *head, uint6
   return false;
 }
 
-/* Other methods answer null by right: an index that is too high, a transaction that nobody knows. */
+/* Other methods answer null by right: an index that is too high, a transaction that nobody
+ * knows. */
 static bool
 null_is_missing(const char *method)
 {
   static const char *const names[] = {
-    "debug_getRawBlock", "debug_getRawHeader", "debug_getRawReceipts",
-    "erigon_getHeaderByHash", "erigon_getHeaderByNumber", "eth_getBlockByHash",
-    "eth_getBlockByNumber", "eth_getBlockReceipts", "eth_getBlockTransactionCountByHash",
-    "eth_getBlockTransactionCountByNumber", "eth_getHeaderByHash", "eth_getHeaderByNumber",
-    "eth_getUncleCountByBlockHash", "eth_getUncleCountByBlockNumber", "ots_getBlockDetails",
-    "ots_getBlockDetailsByHash", "trace_block",
+    "debug_getRawBlock",
+    "debug_getRawHeader",
+    "debug_getRawReceipts",
+    "erigon_getHeaderByHash",
+    "erigon_getHeaderByNumber",
+    "eth_getBlockByHash",
+    "eth_getBlockByNumber",
+    "eth_getBlockReceipts",
+    "eth_getBlockTransactionCountByHash",
+    "eth_getBlockTransactionCountByNumber",
+    "eth_getHeaderByHash",
+    "eth_getHeaderByNumber",
+    "eth_getUncleCountByBlockHash",
+    "eth_getUncleCountByBlockNumber",
+    "ots_getBlockDetails",
+    "ots_getBlockDetailsByHash",
+    "trace_block",
   };
   size_t i;
 
@@ -188,7 +200,9 @@ subject_stale(const struct subject *subject, const char *method, const struct eg
   case EGW_JSON_NULL:
     return null_is_missing(method);
   case EGW_JSON_OBJECT:
-    return subject->kind == SUBJECT_TIP && strcmp(method, "eth_getBlockByNumber") == 0 &&
+    /* A development node may have been told to go back: then the head is not settled. */
+    return subject->kind == SUBJECT_TIP && head->settled &&
+           strcmp(method, "eth_getBlockByNumber") == 0 &&
            egw_json_u64(egw_json_member(result, "number"), &got) == 0 && got < number;
   case EGW_JSON_NONE:
   case EGW_JSON_FALSE:

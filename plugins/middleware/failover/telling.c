@@ -40,7 +40,10 @@ telling_has_words(const struct telling *telling)
 enum egw_verdict
 telling_fault(struct egw_call *call, int code)
 {
-  static const struct { int code; const char *text; } faults[] = {
+  static const struct {
+    int code;
+    const char *text;
+  } faults[] = {
     { -32008, "response too large" },
     { -32050, "no upstream could be reached" },
     { -32051, "request timed out" },

@@ -9,14 +9,15 @@
 struct telling {
   bool known;
   unsigned rank;
-  struct egw_buf *buf;        /* a reference; NULL: a fault */
+  struct egw_buf *buf; /* a reference; NULL: a fault */
   struct egw_slice part;
   bool is_error;
-  int fault;                  /* the gateway's own code */
+  int fault; /* the gateway's own code */
 };
 
 /* Takes note of a reply. True: it is the one to give now. */
-bool telling_note(struct telling *telling, const struct egw_reply *reply, enum error_class class);
+bool
+telling_note(struct telling *telling, const struct egw_reply *reply, enum error_class class);
 
 /* Whether an upstream's own words are there. */
 bool telling_has_words(const struct telling *telling);

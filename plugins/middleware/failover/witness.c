@@ -5,11 +5,11 @@
 #include <string.h>
 #include <ethrpc-gw/json.h>
 
-#define RECENT 128u         /* blocks: state that is missing above that is late rather than pruned */
-#define QUIET_MS 1000u      /* a rate limit that names no time */
+#define RECENT 128u /* blocks: state that is missing above that is late rather than pruned */
+#define QUIET_MS 1000u /* a rate limit that names no time */
 #define QUIET_MAX_MS 60000u
-#define HEAVY 50u           /* methods from here on may take long by right */
-#define CHEAP 10u           /* methods up to here have comparable latencies */
+#define HEAVY 50u /* methods from here on may take long by right */
+#define CHEAP 10u /* methods up to here have comparable latencies */
 
 /* The gateway itself would not take the reply: no upstream's fault. */
 static bool
@@ -32,13 +32,14 @@ tell_log(const struct egw_reply *reply, const struct verdict *v)
 {
   const char *upstream = reply->upstream != NULL ? reply->upstream : "-";
 
-  if (v->class == CLASS_UNMATCHED) /* worth a row of its own: it can be seen without debugging */
+  if (v->class ==
+      CLASS_UNMATCHED) /* worth a row of its own: it can be seen without debugging */
     egw_log(EGW_INFO, "failover", "%s: no rule for the error code=%lld message=%.*s", upstream,
             (long long)reply->code, (int)(reply->message.len < 200 ? reply->message.len : 200),
             reply->message.ptr != NULL ? reply->message.ptr : "");
   else if (v->class != CLASS_RESULT)
-    egw_log(EGW_DEBUG, "failover", "%s: %s row=%s code=%lld", upstream, class_info(v->class)->name,
-            v->row, (long long)reply->code);
+    egw_log(EGW_DEBUG, "failover", "%s: %s row=%s code=%lld", upstream,
+            class_info(v->class)->name, v->row, (long long)reply->code);
 }
 
 /* What the reply says of its upstream's health. */
@@ -66,8 +67,8 @@ tell_breakers(const struct egw_at *at, const struct egw_method_info *info,
 }
 
 static void
-note(const struct egw_at *at, const struct egw_method_info *info, const struct egw_reply *reply,
-     const struct verdict *v, int64_t ms)
+note(const struct egw_at *at, const struct egw_method_info *info,
+     const struct egw_reply *reply, const struct verdict *v, int64_t ms)
 {
   egw_count(at, v->class, 1);
   tell_log(reply, v);
@@ -76,8 +77,8 @@ note(const struct egw_at *at, const struct egw_method_info *info, const struct e
 
 /* State that is missing at an old block was pruned; at a recent one it is only late. */
 static void
-judge_state(const struct egw_at *at, const struct subject *subject, const struct egw_reply *reply,
-            struct verdict *v)
+judge_state(const struct egw_at *at, const struct subject *subject,
+            const struct egw_reply *reply, struct verdict *v)
 {
   const struct failover *f = at->self;
   const struct egw_head *head = egw_head(at);
@@ -100,7 +101,8 @@ tell_story(struct egw_call *call, const struct egw_reply *reply, const struct ve
   if (v->class == CLASS_RESULT || !egw_explains(call))
     return;
   if (v->row[0] != '\0')
-    egw_explain(call, "failover judged %s: %s by rule %s", upstream, class_info(v->class)->name, v->row);
+    egw_explain(call, "failover judged %s: %s by rule %s", upstream,
+                class_info(v->class)->name, v->row);
   else
     egw_explain(call, "failover judged %s: %s", upstream, class_info(v->class)->name);
 }
@@ -128,8 +130,8 @@ witness(const struct egw_at *at, struct egw_call *call, struct state *state,
 }
 
 struct verdict
-witness_sent(const struct egw_at *at, struct egw_slice method, const struct egw_method_info *info,
-             const struct egw_reply *reply)
+witness_sent(const struct egw_at *at, struct egw_slice method,
+             const struct egw_method_info *info, const struct egw_reply *reply)
 {
   const struct failover *f = at->self;
   struct verdict v = classify(f->rules, method, info, reply);
