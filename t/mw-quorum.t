@@ -154,6 +154,24 @@ def tags(env, client):
     tap.check(all(b and b[0].startswith("0x") for b in blocks), "by number: %r" % blocks)
 
 
+@row("lag", "two of three get each block later than the first", clients="http ws ipc",
+     upstreams=THREE, views=[{"lag": 0}, {"lag": 0}, {"lag": 0}], fresh=True, **stages())
+def lag(env, client):
+    head_known(env, client)
+    for i in range(5):
+        for node in env.nodes[1:]:
+            node.chain.set_lag(1)
+        env.chain.mine()
+        number = hex(env.chain.number())
+        env.nodes[0].at(0.2, lambda: [n.chain.set_lag(0) for n in env.nodes[1:]])
+        tap.eventually(lambda: client.call("eth_blockNumber").ok() == b'"%s"' % number.encode(),
+                       2, "the head")
+        for method, params in (("eth_getBlockByNumber", ["latest", False]),
+                               ("eth_getBalance", [A, "latest"])):
+            tap.eq(client.call(method, params, i).ok(),
+                   env.want(method, rawjson.compact(params)), method)
+
+
 @row("others", "what is not listed, and what must not be sent twice, goes once",
      clients="http ws", upstreams=THREE, **stages(methods=["eth_*"]))
 def others(env, client):

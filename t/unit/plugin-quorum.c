@@ -316,6 +316,24 @@ test_blocks(void)
 }
 
 static void
+test_above_tip(void)
+{
+  struct plugtest_reply below[] = { { .result = "7" } };
+  struct plugtest *host = host_with("", below, 1);
+  struct egw_upstream_info infos[] = {
+    { .name = "a", .up = true, .has_head = true, .head = 102 },
+    { .name = "b", .up = true, .has_head = true, .head = 999999999 },
+    { .name = "c", .up = true },
+  };
+
+  plugtest_upstreams(host, infos, 3);
+  ask(host, BALANCE, "[\"0xaa\",\"latest\"]");
+  text_is(plugtest_reached_params(host, 0), "[\"0xaa\",\"0x66\"]",
+          "latest is what a node has above the tip, but not what one lies about");
+  finish(host);
+}
+
+static void
 test_methods(void)
 {
   struct plugtest_reply below[] = { { .result = "7" } };
@@ -380,6 +398,70 @@ test_ignore(void)
   finish(host);
 }
 
+/* Two of three do not have the newest block, in one of three ways. */
+static void
+test_lag(void)
+{
+  struct plugtest_reply late[] = {
+    { .only_upstream = 1, .result = "7" },
+    { .only_upstream = 2, .is_error = true, .code = -32000, .message = "header not found" },
+    { .only_upstream = 3, .result = NULL },
+  };
+  struct plugtest_reply there[] = { { .result = "7" } };
+  struct plugtest *host = host_with("", late, 3);
+  struct plugtest_call *c = plugtest_call(host, &(struct plugtest_spec){
+    .method = BALANCE, .params = "[\"0xaa\",\"latest\"]" });
+
+  plugtest_advance(host, 10);
+  ok(!plugtest_end(c)->over, "nodes that lag are waited for");
+  is_int(plugtest_reached(host), 3, "not without a pause");
+  plugtest_advance(host, 300);
+  ok(!plugtest_end(c)->over && plugtest_reached(host) > 6, "and asked again");
+  plugtest_script(host, there, 1);
+  plugtest_advance(host, 200);
+  text_is(plugtest_end(c)->body, "7", "until they have the block");
+  is_int(plugtest_metric(host, "waits"), 1, "counted");
+  plugtest_script(host, late, 3);
+  c = plugtest_call(host, &(struct plugtest_spec){
+    .method = BALANCE, .params = "[\"0xaa\",\"latest\"]" });
+  plugtest_advance(host, 1100);
+  is_int(plugtest_end(c)->code, -32059, "not for ever");
+  c = plugtest_call(host, &(struct plugtest_spec){
+    .method = BALANCE, .params = "[\"0xaa\",\"latest\"]" });
+  plugtest_advance(host, 10);
+  plugtest_cancel(c);
+  plugtest_run(host);
+  is_int(plugtest_live(host), 0, "nor when the client is gone");
+  finish(host);
+  host = host_with("lag_wait = \"0\";", late, 3);
+  is_int(ask(host, BALANCE, "[\"0xaa\",\"latest\"]")->code, -32059, "0: not at all");
+  is_int(plugtest_reached(host), 3, "each was asked once");
+  finish(host);
+}
+
+static void
+test_lag_of_logs(void)
+{
+  struct plugtest_reply late[] = {
+    { .only_upstream = 1, .result = "[7]" },
+    { .only_upstream = 2, .result = "[]" },
+    { .only_upstream = 3, .result = "[]" },
+  };
+  struct plugtest *host = host_with("", late, 3);
+  struct egw_upstream_info infos[] = {
+    { .name = "a", .up = true, .has_head = true, .head = 100 },
+    { .name = "b", .up = true, .has_head = true, .head = 99 },
+    { .name = "c", .up = true, .has_head = true, .head = 99 },
+  };
+
+  plugtest_upstreams(host, infos, 3);
+  is_int(ask(host, "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"latest\"}]")->over, 0,
+         "logs of nodes below the end of the range do not count");
+  ok(ask(host, "eth_getLogs", "[{\"fromBlock\":\"0x1\",\"toBlock\":\"0x50\"}]")->over,
+     "within what they have they do");
+  finish(host);
+}
+
 static void
 test_partial(void)
 {
@@ -421,9 +503,12 @@ main(void)
   test_spare();
   test_too_few();
   test_blocks();
+  test_above_tip();
   test_methods();
   test_order();
   test_ignore();
+  test_lag();
+  test_lag_of_logs();
   test_partial();
   test_options();
   plugtest_generic(so, "agree = 1; ask = 1;",

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The ballot: who is asked, when it is decided, and how. */
 #include "quorum.h"
+#include "resolve.h"
 
 #include <string.h>
 
 #define CODE_DISAGREE (-32058)
 #define CODE_TOO_FEW (-32059)
+#define RECENT 16u           /* blocks below the tip that a node may not have yet */
+#define WAIT_FIRST_MS 25u
+#define WAIT_MOST_MS 200u
 
 /* --- who is asked ------------------------------------------------------------------------ */
 
@@ -68,25 +72,35 @@ make_order(const struct egw_at *at, struct ballot *ballot, uint64_t need)
 
 static void on_reply(void *arg, const struct egw_reply *reply);
 
+static bool
+ask(struct ballot *ballot, struct vote *vote)
+{
+  struct egw_subcall what = { .method = egw_method(ballot->call), .params = ballot->params };
+
+  what.route.only = UINT64_C(1) << vote->upstream;
+  what.route.once = true;
+  what.ticket = &vote->ticket;
+  vote->said = SAID_WAITING;
+  if (egw_subcall(&ballot->at, ballot->call, &what, on_reply, vote) == 0) {
+    ballot->waiting++;
+    return true;
+  }
+  vote->said = SAID_NOTHING;
+  vote->ticket = 0;
+  return false;
+}
+
 /* Asks the next one that can be asked. false: there is none. */
 static bool
 ask_next(struct ballot *ballot)
 {
   while (ballot->next < ballot->count) {
     struct vote *vote = &ballot->votes[ballot->cast++];
-    struct egw_subcall what = { .method = egw_method(ballot->call), .params = ballot->params };
 
     vote->ballot = ballot;
     vote->upstream = ballot->order[ballot->next++];
-    what.route.only = UINT64_C(1) << vote->upstream;
-    what.route.once = true;
-    what.ticket = &vote->ticket;
-    if (egw_subcall(&ballot->at, ballot->call, &what, on_reply, vote) == 0) {
-      ballot->waiting++;
+    if (ask(ballot, vote))
       return true;
-    }
-    vote->said = SAID_NOTHING;
-    vote->ticket = 0;
   }
   return false;
 }
@@ -184,14 +198,6 @@ give_up_rest(struct ballot *ballot)
   ballot->waiting = 0;
 }
 
-static void
-decide(struct ballot *ballot, enum egw_verdict verdict)
-{
-  ballot->decided = true;
-  give_up_rest(ballot);
-  egw_resume(ballot->call, verdict);
-}
-
 static enum egw_verdict
 answer_with(struct ballot *ballot, const struct vote *vote)
 {
@@ -205,7 +211,8 @@ first_that(const struct ballot *ballot, bool counts)
   unsigned i;
 
   for (i = 0; i < ballot->cast; i++)
-    if (counts ? vote_counts(&ballot->votes[i]) : ballot->votes[i].said == SAID_ERROR)
+    if (counts ? vote_counts(&ballot->votes[i])
+               : ballot->votes[i].said == SAID_ERROR || ballot->votes[i].said == SAID_LATE)
       return &ballot->votes[i];
   return NULL;
 }
@@ -239,10 +246,33 @@ too_few(struct ballot *ballot, const struct tally *tally)
   return one != NULL ? answer_with(ballot, one) : EGW_NEXT;
 }
 
-static void
+/* Nodes get a new block some moments after each other: those that were late are asked again,
+ * for a while. */
+static bool
+wait_for_late(struct ballot *ballot, const struct tally *tally)
+{
+  const struct quorum *q = ballot->at.self;
+  uint64_t ms = (uint64_t)WAIT_FIRST_MS << ballot->waits;
+  uint64_t now = egw_now_ms(ballot->at.worker);
+
+  if (ms > WAIT_MOST_MS)
+    ms = WAIT_MOST_MS;
+  if (tally->late == 0 || tally->best_count + tally->late < (unsigned)q->agree ||
+      now + ms - ballot->began_ms > q->lag_wait)
+    return false;
+  if (ballot->waits++ == 0)
+    egw_count(&ballot->at, METRIC_WAITS, 1);
+  egw_explain(ballot->call, "quorum: %u upstreams do not have the block yet", tally->late);
+  egw_call_timer(&ballot->at, ballot->call, ms);
+  return true;
+}
+
+/* What becomes of the call now: EGW_WAIT, or the verdict it is resumed with. */
+static enum egw_verdict
 count_up(struct ballot *ballot)
 {
   const struct quorum *q = ballot->at.self;
+  enum egw_verdict verdict;
   struct tally tally;
 
   ballot_tally(ballot, &tally);
@@ -250,12 +280,17 @@ count_up(struct ballot *ballot)
     egw_count(&ballot->at, METRIC_AGREED, 1);
     record_alone(ballot, tally.best);
     egw_explain(ballot->call, "quorum: %u of %u agree", tally.best_count, ballot->cast);
-    decide(ballot, answer_with(ballot, &ballot->votes[tally.best]));
-  } else if (ballot->waiting == 0 && tally.groups > 1) {
-    decide(ballot, disagreement(ballot, &tally));
-  } else if (ballot->waiting == 0) {
-    decide(ballot, too_few(ballot, &tally));
+    verdict = answer_with(ballot, &ballot->votes[tally.best]);
+  } else if (ballot->waiting > 0 || wait_for_late(ballot, &tally)) {
+    return EGW_WAIT;
+  } else if (tally.groups > 1) {
+    verdict = disagreement(ballot, &tally);
+  } else {
+    verdict = too_few(ballot, &tally);
   }
+  ballot->decided = true;
+  give_up_rest(ballot);
+  return verdict;
 }
 
 static void
@@ -263,16 +298,51 @@ on_reply(void *arg, const struct egw_reply *reply)
 {
   struct vote *vote = arg;
   struct ballot *ballot = vote->ballot;
+  enum egw_verdict verdict;
 
   if (ballot->decided)
     return;
   vote->ticket = 0;
   ballot->waiting--;
-  vote_take(vote, reply);
+  vote_take(ballot, vote, reply);
   vote_group(ballot->at.self, ballot, vote);
   if (!vote_counts(vote) && ask_next(ballot))
     egw_count(&ballot->at, METRIC_SPARES, 1);
-  count_up(ballot);
+  verdict = count_up(ballot);
+  if (verdict != EGW_WAIT)
+    egw_resume(ballot->call, verdict);
+}
+
+enum egw_verdict
+ballot_again(struct ballot *ballot)
+{
+  unsigned i;
+
+  for (i = 0; i < ballot->cast; i++) {
+    struct vote *vote = &ballot->votes[i];
+
+    if (vote->said != SAID_LATE)
+      continue;
+    egw_buf_unref(vote->buf);
+    vote->buf = NULL;
+    vote->has_print = false;
+    ask(ballot, vote);
+  }
+  return ballot->waiting > 0 ? EGW_WAIT : count_up(ballot);
+}
+
+/* What is known of the block that it takes. */
+static void
+look_at_block(struct ballot *ballot, uint64_t need)
+{
+  const struct egw_head *head = egw_head(&ballot->at);
+  const struct egw_method_info *info = egw_method_info(ballot->call);
+  uint64_t latest = resolve_latest(&ballot->at);
+
+  ballot->need = need;
+  ballot->exists = need != 0 && head->known && need <= latest;
+  ballot->recent = ballot->exists && latest - need < RECENT;
+  ballot->is_filter = info != NULL && info->block_kind == EGW_BLOCK_FILTER;
 }
 
 enum egw_verdict
@@ -289,6 +359,8 @@ ballot_begin(const struct egw_at *at, struct egw_call *call, struct egw_slice pa
   ballot->at = *at;
   ballot->call = call;
   ballot->params = params;
+  ballot->began_ms = egw_now_ms(at->worker);
+  look_at_block(ballot, need);
   make_order(at, ballot, need);
   egw_count(at, METRIC_ASKED, 1);
   for (i = 0; i < (unsigned)q->ask && ballot->count >= (unsigned)q->agree; i++)

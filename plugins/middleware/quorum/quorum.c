@@ -42,6 +42,9 @@ static const struct egw_option options[] = {
   { .name = "too_few", .type = EGW_OPT_ENUM, .offset = offsetof(struct quorum, too_few),
     .fallback = "refuse", .choices = too_few_words,
     .help = "what the client gets when too few answer: an error, or the answer there is" },
+  { .name = "lag_wait", .type = EGW_OPT_DURATION, .offset = offsetof(struct quorum, lag_wait),
+    .fallback = "1s", .max = 60000,
+    .help = "how long upstreams that do not have a new block yet are waited for" },
   EGW_OPTION_END
 };
 
@@ -57,6 +60,8 @@ static const struct egw_metric metrics[] = {
                        .help = "calls that too few upstreams answered" },
   [METRIC_SPARES] = { .name = "spares", .kind = EGW_METRIC_COUNTER,
                       .help = "upstreams asked in place of one that could not answer" },
+  [METRIC_WAITS] = { .name = "waits", .kind = EGW_METRIC_COUNTER,
+                     .help = "calls that waited for upstreams to get a new block" },
   [METRIC_PASSED] = { .name = "passed", .kind = EGW_METRIC_COUNTER,
                       .help = "calls that can't be voted on: pending, or an unknown head" },
   EGW_METRIC_TABLE_END
@@ -124,7 +129,7 @@ quorum_request(const struct egw_at *at, struct egw_call *call)
   state->ballot = NULL;
   if (info == NULL && !listed(at->self, egw_method(call), true))
     return EGW_NEXT;
-  switch (resolve_params(egw_head(at), info, params, &buf, &need)) {
+  switch (resolve_params(egw_head(at), resolve_latest(at), info, params, &buf, &need)) {
   case RESOLVED_NOT:
     egw_count(at, METRIC_PASSED, 1);
     egw_explain(call, "quorum: passed on, the block is not known");
@@ -141,6 +146,24 @@ quorum_request(const struct egw_at *at, struct egw_call *call)
   if (params.ptr == NULL)
     return egw_refuse(call, -32603, "out of memory");
   return ballot_begin(at, call, params, need, &state->ballot);
+}
+
+static enum egw_verdict
+quorum_timer(const struct egw_at *at, struct egw_call *call)
+{
+  struct state *state = at->state;
+
+  (void)call;
+  return ballot_again(state->ballot);
+}
+
+static void
+quorum_cancel(const struct egw_at *at, struct egw_call *call)
+{
+  struct state *state = at->state;
+
+  egw_call_timer(at, call, 0);
+  ballot_clear(state->ballot);
 }
 
 static void
@@ -190,7 +213,8 @@ static const struct egw_middleware quorum = {
   .kinds = EGW_KIND_CALL | EGW_KIND_SUBCALL,
   .need = EGW_NEED_NONE,
   .request = quorum_request,
-  .cancel = quorum_over,
+  .timer = quorum_timer,
+  .cancel = quorum_cancel,
   .finish = quorum_over,
   .wants = quorum_wants,
 };

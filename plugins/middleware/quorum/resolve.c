@@ -4,16 +4,39 @@
 
 #include <ethrpc-gw/json.h>
 
+#define BELIEVED 128u /* a node that is further above the tip is not believed */
+
 enum tag { TAG_NONE, TAG_NUMBER, TAG_UNKNOWN };
+
+/* What tags mean. */
+struct tags {
+  const struct egw_head *head;
+  uint64_t latest;
+};
+
+uint64_t
+resolve_latest(const struct egw_at *at)
+{
+  const struct egw_head *head = egw_head(at);
+  uint64_t latest = head->tip.number;
+  struct egw_upstream_info info;
+  unsigned i;
+
+  for (i = 0; egw_upstream(at, i, &info); i++)
+    if (info.has_head && info.head > latest && info.head - head->tip.number <= BELIEVED)
+      latest = info.head;
+  return latest;
+}
 
 /* What a block reference is that is no object. A missing one, and null: the latest block. */
 static enum tag
-tag_of(const struct egw_head *head, struct egw_slice value, uint64_t *number)
+tag_of(const struct tags *tags, struct egw_slice value, uint64_t *number)
 {
+  const struct egw_head *head = tags->head;
   enum egw_json_kind kind = egw_json_kind(value);
 
   if (kind == EGW_JSON_NONE || kind == EGW_JSON_NULL || egw_json_equals(value, "latest"))
-    *number = head->tip.number;
+    *number = tags->latest;
   else if (egw_json_equals(value, "safe") && head->has_safe)
     *number = head->safe.number;
   else if (egw_json_equals(value, "finalized") && head->has_finalized)
@@ -90,7 +113,7 @@ count_elements(struct egw_slice array)
 
 /* A number, a tag, a hash, or an object of EIP-1898. */
 static enum resolved
-resolve_block(const struct egw_head *head, const struct egw_method_info *info,
+resolve_block(const struct tags *tags, const struct egw_method_info *info,
               struct egw_slice params, struct egw_buf **out, uint64_t *need)
 {
   size_t index = (size_t)info->block_param;
@@ -107,7 +130,7 @@ resolve_block(const struct egw_head *head, const struct egw_method_info *info,
       return RESOLVED_AS_IS;
     block = inner;
   }
-  switch (tag_of(head, block, &number)) {
+  switch (tag_of(tags, block, &number)) {
   case TAG_NUMBER:
     *need = number;
     return replace_number(params, index, number, out);
@@ -124,12 +147,12 @@ resolve_block(const struct egw_head *head, const struct egw_method_info *info,
 /* One end of a filter's range: into `out` as a member. 1: it was a tag, 0: not, -1: no memory,
  * -2: it can't be said. */
 static int
-resolve_end(const struct egw_head *head, struct egw_slice filter, const char *name,
+resolve_end(const struct tags *tags, struct egw_slice filter, const char *name,
             struct egw_buf *out, uint64_t *need)
 {
   struct egw_slice value = egw_json_member(filter, name);
   uint64_t number;
-  enum tag tag = tag_of(head, value, &number);
+  enum tag tag = tag_of(tags, value, &number);
 
   if (tag == TAG_UNKNOWN)
     return -2;
@@ -162,7 +185,7 @@ copy_rest(struct egw_slice filter, struct egw_buf *out)
 
 /* A filter object. */
 static enum resolved
-resolve_filter(const struct egw_head *head, size_t index, struct egw_slice params,
+resolve_filter(const struct tags *tags, size_t index, struct egw_slice params,
                struct egw_buf **out, uint64_t *need)
 {
   struct egw_slice filter = egw_json_element(params, index);
@@ -175,8 +198,8 @@ resolve_filter(const struct egw_head *head, size_t index, struct egw_slice param
     return RESOLVED_AS_IS;
   text = egw_buf_new(filter.len + 64);
   if (text != NULL && egw_buf_append(text, "{", 1) == 0 && copy_rest(filter, text) == 0) {
-    from = resolve_end(head, filter, "fromBlock", text, need);
-    to = from < 0 ? from : resolve_end(head, filter, "toBlock", text, need);
+    from = resolve_end(tags, filter, "fromBlock", text, need);
+    to = from < 0 ? from : resolve_end(tags, filter, "toBlock", text, need);
   }
   if (to == -2)
     r = RESOLVED_NOT;
@@ -189,9 +212,12 @@ resolve_filter(const struct egw_head *head, size_t index, struct egw_slice param
 }
 
 enum resolved
-resolve_params(const struct egw_head *head, const struct egw_method_info *info,
-               struct egw_slice params, struct egw_buf **out, uint64_t *need)
+resolve_params(const struct egw_head *head, uint64_t latest,
+               const struct egw_method_info *info, struct egw_slice params,
+               struct egw_buf **out, uint64_t *need)
 {
+  struct tags tags = { head, latest };
+
   *out = NULL;
   *need = 0;
   if (info == NULL || info->block_param < 0)
@@ -200,9 +226,9 @@ resolve_params(const struct egw_head *head, const struct egw_method_info *info,
     return RESOLVED_NOT;
   switch (info->block_kind) {
   case EGW_BLOCK_NUMBER: case EGW_BLOCK_ID:
-    return resolve_block(head, info, params, out, need);
+    return resolve_block(&tags, info, params, out, need);
   case EGW_BLOCK_FILTER:
-    return resolve_filter(head, (size_t)info->block_param, params, out, need);
+    return resolve_filter(&tags, (size_t)info->block_param, params, out, need);
   default:
     return RESOLVED_AS_IS;
   }

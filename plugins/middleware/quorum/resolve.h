@@ -15,9 +15,14 @@ enum resolved {
   RESOLVED_NO_MEMORY
 };
 
-/* `info` may be NULL. *out is the caller's. *need: the highest block that an upstream must
- * have to answer, or 0. */
-enum resolved resolve_params(const struct egw_head *head, const struct egw_method_info *info,
-                             struct egw_slice params, struct egw_buf **out, uint64_t *need);
+/* The newest block that clients may have heard of: the tip, or above it what a node is known
+ * to have already. Valid if the head is known. */
+uint64_t resolve_latest(const struct egw_at *at);
+
+/* `latest` is what resolve_latest() says. `info` may be NULL. *out is the caller's. *need: the
+ * highest block that an upstream must have to answer, or 0. */
+enum resolved resolve_params(const struct egw_head *head, uint64_t latest,
+                             const struct egw_method_info *info, struct egw_slice params,
+                             struct egw_buf **out, uint64_t *need);
 
 #endif

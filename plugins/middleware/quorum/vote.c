@@ -24,8 +24,33 @@ is_revert(const struct egw_reply *reply)
          has_text(reply->message, "VM Exception while processing transaction: revert");
 }
 
+/* The network has the block, but this upstream does not: it says null, or answers a filter as
+ * if there were nothing in it. */
+static bool
+lacks_block(const struct ballot *ballot, const struct vote *vote)
+{
+  struct egw_upstream_info info;
+
+  if (!ballot->exists)
+    return false;
+  if (egw_json_kind(vote->body) == EGW_JSON_NULL)
+    return true;
+  return ballot->is_filter && egw_upstream(&ballot->at, vote->upstream, &info) &&
+         info.has_head && info.head < ballot->need;
+}
+
+static enum said
+said_by(const struct ballot *ballot, const struct vote *vote, const struct egw_reply *reply)
+{
+  enum said none = ballot->recent ? SAID_LATE : SAID_ERROR;
+
+  if (reply->is_error)
+    return is_revert(reply) ? SAID_REVERT : none;
+  return lacks_block(ballot, vote) ? none : SAID_RESULT;
+}
+
 void
-vote_take(struct vote *vote, const struct egw_reply *reply)
+vote_take(const struct ballot *ballot, struct vote *vote, const struct egw_reply *reply)
 {
   if (reply->outcome != EGW_OK || reply->partial || reply->buf == NULL) {
     vote->said = SAID_NOTHING;
@@ -34,7 +59,7 @@ vote_take(struct vote *vote, const struct egw_reply *reply)
   vote->buf = egw_buf_ref(reply->buf);
   vote->body = reply->body;
   vote->data = reply->data;
-  vote->said = !reply->is_error ? SAID_RESULT : is_revert(reply) ? SAID_REVERT : SAID_ERROR;
+  vote->said = said_by(ballot, vote, reply);
 }
 
 /* The hex digits of a revert's data: "0x08..", "Reverted 0x08.."; null and "0x" are none. */
@@ -108,7 +133,8 @@ ballot_tally(const struct ballot *ballot, struct tally *out)
   for (i = 0; i < ballot->cast; i++) {
     const struct vote *vote = &ballot->votes[i];
 
-    out->errors += vote->said == SAID_ERROR;
+    out->errors += vote->said == SAID_ERROR || vote->said == SAID_LATE;
+    out->late += vote->said == SAID_LATE;
     if (!vote_counts(vote))
       continue;
     out->votes++;
