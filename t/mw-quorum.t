@@ -110,7 +110,8 @@ def words(env, client):
      **stages(agree=3))
 def reverts(env, client):
     ways = ((3, "execution reverted: no", "0x08c379a0"),
-            (-32000, "execution reverted", "0x08C379A0"), (-32015, "VM execution error.", "Reverted 0x08c379a0"))
+            (-32000, "execution reverted", "0x08C379A0"),
+            (-32015, "VM execution error.", "Reverted 0x08c379a0"))
     for node, way in zip(env.nodes, ways):
         node.script = lambda req, way=way: \
             req.error(*way) if req.method == "eth_call" else None
@@ -162,10 +163,9 @@ def lag(env, client):
         for node in env.nodes[1:]:
             node.chain.set_lag(1)
         env.chain.mine()
-        number = hex(env.chain.number())
+        number = b'"%s"' % hex(env.chain.number()).encode()
         env.nodes[0].at(0.2, lambda: [n.chain.set_lag(0) for n in env.nodes[1:]])
-        tap.eventually(lambda: client.call("eth_blockNumber").ok() == b'"%s"' % number.encode(),
-                       2, "the head")
+        tap.eventually(lambda: client.call("eth_blockNumber").ok() == number, 2, "the head")
         for method, params in (("eth_getBlockByNumber", ["latest", False]),
                                ("eth_getBalance", [A, "latest"])):
             tap.eq(client.call(method, params, i).ok(),
