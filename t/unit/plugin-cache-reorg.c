@@ -270,6 +270,7 @@ test_commands(void)
   ok(strcmp(kit_ask(&k, "evm_revert", "[\"0x1\"]")->body, "true") == 0,
      "a command to a development node");
   is_int(plugtest_metric(k.host, "entries"), 0, "throws everything out");
+  is_int(plugtest_metric(k.host, "flushes"), 2, "before and after");
   plugtest_advance(k.host, 200);
   ok(plugtest_end(slow)->over, "a read that was under way ends");
   is_int(plugtest_metric(k.host, "entries"), 0, "but is not kept");

@@ -182,8 +182,10 @@ cache_reply(const struct egw_at *at, struct egw_call *call, const struct egw_rep
   struct state *state = at->state;
   enum egw_verdict verdict = EGW_NEXT;
 
-  if (state->phase == PHASE_CONTROL)
+  if (state->phase == PHASE_CONTROL) {
     cache_flush(at, true);
+    state->phase = PHASE_PASS;
+  }
   if (state->phase == PHASE_RESENT)
     learn(at, call, reply);
   if (state->phase != PHASE_ASKED && state->phase != PHASE_REWRITTEN)

@@ -180,7 +180,7 @@ cache_lasting(const struct egw_at *at, struct egw_slice key, struct egw_buf *val
     tiers_keep(((struct mine *)at->mine)->tiers, at, key, value);
 }
 
-/* A command whose answer never came may have been carried out all the same. */
+/* A command that no answer came to may have been carried out all the same. */
 static void
 cache_finish(const struct egw_at *at, struct egw_call *call)
 {
