@@ -190,7 +190,7 @@ test_collision(void)
   struct book *book = open_book();
   struct book_reader *reader;
   struct book_result result = { 0 };
-  MDB_env *env;
+  MDB_env *env = NULL;
   MDB_txn *txn;
   MDB_dbi index;
   MDB_val k1 = { 16, one }, k2 = { 16, two }, v;
@@ -206,7 +206,8 @@ test_collision(void)
          mdb_dbi_open(txn, "index", 0, &index) == 0 &&
          mdb_get(txn, index, &k2, &v) == 0 && mdb_put(txn, index, &k1, &v, 0) == 0 &&
          mdb_txn_commit(txn) == 0;
-  mdb_env_close(env);
+  if (env != NULL)
+    mdb_env_close(env);
   ok(fine, "two keys lead to one entry");
   book = open_book();
   reader = book_reader_new(book);

@@ -199,8 +199,7 @@ test_lies(void)
   static const char *const lies[] = { "$4\r\nnull\r\n", "$0\r\n\r\n", ":1\r\n", "*0\r\n",
                                       "+OK\r\n",
                                       "-LOADING Redis is loading the dataset in memory\r\n",
-                                      "$48\r\nEGWCaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                                      "\r\n" };
+                                      "$20\r\nEGWCaaaaaaaaaaaaaaaa\r\n" };
   char *bytes;
 
   begin(NULL);
