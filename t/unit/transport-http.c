@@ -91,6 +91,25 @@ test_request(void)
 }
 
 static void
+test_paths(void)
+{
+  static const char *const paths[] = { "/ok/../a/./b//c", "/ok?key=%2F%41&x=a%20b",
+                                       "/ok/%2e%2E/A;b=,c", "/?../ok", "/ok@x:y" };
+  char line[200];
+
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    struct thost_call call = { .idempotent = true };
+
+    start(NULL);
+    ask(&call, paths[i]);
+    snprintf(line, sizeof line, "POST %s HTTP/1.1\r\n", paths[i]);
+    ok(strncmp(node.head, line, strlen(line)) == 0, "path as it is: %s", paths[i]);
+    thost_call_free(&call);
+    stop("path");
+  }
+}
+
+static void
 test_large_request(void)
 {
   struct thost_call call = { .id = 7, .idempotent = true };
@@ -472,6 +491,7 @@ int
 main(void)
 {
   test_request();
+  test_paths();
   test_large_request();
   test_headers();
   test_jwt();

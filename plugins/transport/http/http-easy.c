@@ -112,7 +112,9 @@ set_request(struct http_job *job)
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, job);
   curl_easy_setopt(easy, CURLOPT_PRIVATE, job);
-  return curl_easy_setopt(easy, CURLOPT_URL, l->url);
+  if (l->parsed != NULL)
+    return curl_easy_setopt(easy, CURLOPT_CURLU, l->parsed);
+  return curl_easy_setopt(easy, CURLOPT_URL, l->url); /* and each request says what is wrong */
 }
 
 struct http_job *

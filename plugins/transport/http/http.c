@@ -99,6 +99,18 @@ make_url(const struct egw_url *url)
   return text;
 }
 
+static CURLU *
+parse_url(const char *url)
+{
+  CURLU *parsed = curl_url();
+
+  if (parsed != NULL
+      && curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) == CURLUE_OK)
+    return parsed;
+  curl_url_cleanup(parsed);
+  return NULL;
+}
+
 static bool
 is_loopback(const char *host)
 {
@@ -143,6 +155,8 @@ free_link(struct http_link *l)
     explicit_bzero(l->url, strlen(l->url));
   free(l->url);
   l->url = NULL;
+  curl_url_cleanup(l->parsed);
+  l->parsed = NULL;
   list_remove(&l->node);
 }
 
@@ -166,6 +180,7 @@ http_open(struct egw_link *link)
     free_link(l);
     return -1;
   }
+  l->parsed = parse_url(l->url);
   curl_multi_setopt(l->hub->multi, CURLMOPT_MAXCONNECTS, (long)l->cap);
   warn_of_risks(l);
   return 0;

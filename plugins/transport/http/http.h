@@ -90,6 +90,8 @@ struct http_link {
   const struct http *http;
   struct http_hub *hub;
   char *url;                     /* secret */
+  CURLU *parsed;                 /* the same, taken apart once and not for each request;
+                                    NULL: it can't be */
   struct http_names names;
   struct http_list *headers;     /* secret */
   uint64_t jwt_made_ms;
