@@ -118,6 +118,7 @@ struct egw_call {
   void *push;                   /* push/: the subscription being made */
   struct list push_node;        /* push/: waits for the head of the network, */
   void (*push_then)(struct egw_call *call); /* and what then */
+  bool push_past;               /* ...and its window is to be filled */
   uint64_t push_look;           /* the head must have been looked at since: see head_look() */
 };
 

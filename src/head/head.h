@@ -32,6 +32,7 @@ struct head_snapshot {
   struct egw_head pub;           /* `settled` is not filled in: see head_settled() */
   atomic_uint refs;
   uint64_t touched;              /* head->touched when the nodes were looked at */
+  bool deep;                     /* the window is filled as far down as it is for clients that resume */
   unsigned count;
   unsigned char hashes[][32];
 };
@@ -47,6 +48,7 @@ struct head {
   atomic_uint news;              /* HEAD_NEWS_*: on their way to the owner */
   atomic_bool idle;              /* polled seldom, since no client asks anything */
   atomic_bool wanted;            /* the tracker runs (or will) */
+  atomic_bool deep;              /* the window is to be filled further down than to the finalized block */
   atomic_uint waiting;           /* calls that wait for it to be known */
   _Atomic int64_t tier;          /* of the node whose head is the tip */
   struct tracker *tracker;       /* the owner's */
@@ -69,6 +71,9 @@ head_is_tracked(struct head *head)
 /* Makes the empty head of a network. 0 or -1. Main thread. */
 int head_init(struct head *head) EGW_MUST_CHECK;
 void head_free(struct head *head);
+
+struct head_snapshot *head_snapshot_ref(const struct head_snapshot *snapshot);
+void head_snapshot_unref(struct head_snapshot *snapshot);
 
 /* The newest snapshot; borrowed until the worker's run queue has turned. Worker's thread. */
 const struct head_snapshot *head_now(struct egw_worker *worker, const struct network *network);

@@ -104,6 +104,7 @@ struct tracker {
   struct question backfill;          /* the parent of the lowest canonical block */
   bool fresh;                        /* taken up anew: the tip is to be looked at as a new one */
   uint64_t reorgs, block_ms;
+  uint64_t believed;                 /* a far head up to here was checked: it is walked to */
   uint64_t lower_since_ms;           /* all are below the tip since; 0: no */
   uint64_t allow_lower_ms;           /* until then the tip may go down at once */
   struct wheel_timer choose_timer;
@@ -116,6 +117,7 @@ struct tracker {
   int64_t tier;                      /* of the node whose head is the tip */
   struct egw_head published;         /* to see whether something differs */
   uint64_t published_touched;
+  bool deep, published_deep;         /* the window is filled as far down as it is for resuming */
   bool has_published;
 };
 

@@ -34,11 +34,20 @@ struct head_worker {
   struct view *views;                 /* by network index */
 };
 
-static void
-unref(struct head_snapshot *snapshot)
+void
+head_snapshot_unref(struct head_snapshot *snapshot)
 {
   if (snapshot != NULL && atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) == 1)
     free(snapshot);
+}
+
+struct head_snapshot *
+head_snapshot_ref(const struct head_snapshot *snapshot)
+{
+  struct head_snapshot *mine = (struct head_snapshot *)(uintptr_t)snapshot; /* only its count */
+
+  atomic_fetch_add_explicit(&mine->refs, 1, memory_order_relaxed);
+  return mine;
 }
 
 struct head_snapshot *
@@ -69,6 +78,7 @@ head_init(struct head *head)
   atomic_init(&head->news, 0);
   atomic_init(&head->idle, false);
   atomic_init(&head->wanted, false);
+  atomic_init(&head->deep, false);
   atomic_init(&head->tier, 0);
   atomic_init(&head->waiting, 0);
   head->tracker = NULL;
@@ -87,7 +97,7 @@ head_free(struct head *head)
   if (head->newest == NULL)
     return;
   head_tracker_free(head);
-  unref(head->newest);
+  head_snapshot_unref(head->newest);
   head->newest = NULL;
   pthread_mutex_destroy(&head->lock);
 }
@@ -100,7 +110,7 @@ on_let_go(struct worker_job *job)
   struct head_worker *hw = container_of(job, struct head_worker, job);
 
   while (hw->old_count != 0)
-    unref(hw->old[--hw->old_count]);
+    head_snapshot_unref(hw->old[--hw->old_count]);
 }
 
 int
@@ -139,7 +149,7 @@ head_worker_free(struct egw_worker *worker)
     return;
   on_let_go(&hw->job);
   for (i = 0; hw->seen != NULL && i < worker->gateway->network_count; i++)
-    unref(hw->seen[i]);
+    head_snapshot_unref(hw->seen[i]);
   free(hw->seen);
   free(hw->old);
   free(hw->notices);
@@ -237,7 +247,7 @@ head_publish(struct network *network, struct head_snapshot *snapshot)
   head->newest = snapshot;
   atomic_store_explicit(&head->version, snapshot->pub.version, memory_order_release);
   pthread_mutex_unlock(&head->lock);
-  unref(before);
+  head_snapshot_unref(before);
   if (!network->hears_head && atomic_load(&head->waiting) == 0)
     return;
   for (i = 0; i < gateway->worker_count; i++) {

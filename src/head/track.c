@@ -28,7 +28,7 @@
 bool
 tracker_is_far(const struct tracker *t, const struct block *block)
 {
-  return t->tip == NULL || block->number > t->tip->number + FAR;
+  return t->tip == NULL || (block->number > t->tip->number + FAR && block->number > t->believed);
 }
 
 /* --- pace ----------------------------------------------------------------------------------- */
@@ -231,6 +231,7 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
   }
   t->tip = block;
   t->fresh = false;
+  t->believed = 0;
   t->tier = best->upstream->conf->tier;
   atomic_store_explicit(&t->head->tier, t->tier, memory_order_relaxed);
   t->lower_since_ms = 0;
@@ -313,6 +314,7 @@ on_news(void *arg)
     note_activity(t);
   }
   poll_all(t);
+  tracker_backfill(t);
 }
 
 static void

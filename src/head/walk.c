@@ -8,6 +8,7 @@
 
 #define WALK_MAX 512u      /* ancestors asked for to link one head */
 #define CLAIMS_BELIEVED 2u
+#define BACKFILL_DEEP 384u     /* for clients that resume */
 #define BACKFILL_DEFAULT 128u  /* blocks wanted below the tip while finality is not known */
 
 /* The parent of `block` is asked for by its hash. */
@@ -60,7 +61,15 @@ alone(const struct follower *f)
 static void
 judge_far(struct follower *f, bool has_parent)
 {
+  const struct tracker *t = f->tracker;
+
   f->claims++;
+  if (has_parent && t->tip != NULL && f->target.number - t->tip->number < WALK_MAX) {
+    /* Far, but true: walked to all the same, so that nobody misses the blocks in between. */
+    f->tracker->believed = f->target.number;
+    follower_saw(f, &f->target, NULL);
+    return;
+  }
   if (has_parent || f->target.number == 0 || (alone(f) && f->claims >= CLAIMS_BELIEVED)) {
     restart(f);
     return;
@@ -138,6 +147,9 @@ wants_more(const struct tracker *tracker)
 
   if (!b->any || b->low == 0 || b->high - b->low + 1 >= HEAD_WINDOW / 2)
     return false;
+  if (atomic_load_explicit(&tracker->head->deep, memory_order_acquire) &&
+      b->high - b->low + 1 < BACKFILL_DEEP)
+    return true;
   if (fin->has_finalized)
     return b->low > fin->finalized.number;
   return b->high - b->low + 1 < BACKFILL_DEFAULT;
@@ -165,6 +177,7 @@ tracker_backfill(struct tracker *tracker)
   while (wants_more(tracker) && blocks_extend_down(&tracker->blocks))
     ;
   if (!wants_more(tracker)) {
+    tracker->deep = atomic_load_explicit(&tracker->head->deep, memory_order_acquire);
     tracker_publish(tracker);
     return;
   }

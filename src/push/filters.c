@@ -162,7 +162,7 @@ keep_logs(struct filter *f, const struct hub_event *event)
     if (log_filter_matches(f->match.filter, &event->logs->v[i]) &&
         !keep(f, event->logs->buf, event->logs->v[i].raw))
       return false;
-  return event->logs != NULL;
+  return !event->broken;
 }
 
 static bool

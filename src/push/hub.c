@@ -26,7 +26,7 @@ struct log_step {
   struct hub *hub;
   uint64_t number;
   unsigned char hash[HASH_LEN];
-  bool removed;                /* `logs` are those to take back, reversed */
+  bool removed;                /* `logs` are those to take back, reversed; NULL: not known */
   struct log_set *logs;        /* NULL: not known yet */
   uint64_t first_seq;          /* in `told`: of the event */
   struct egw_call *asking;     /* eth_getLogs */
@@ -190,7 +190,7 @@ ask_ahead(struct hub *hub)
 
     if (hub->asking >= ASK_AT_ONCE)
       return;
-    if (step->logs == NULL && step->asking == NULL && !wheel_armed(&step->again))
+    if (step->logs == NULL && !step->removed && step->asking == NULL && !wheel_armed(&step->again))
       ask(step);
   }
 }
@@ -209,18 +209,19 @@ keep_told(struct hub *hub, struct log_step *step)
 static void
 tell_step(struct hub *hub, struct log_step *step)
 {
-  struct hub_event *event = step->logs->count != 0 ? hub_event_new(hub, HUB_LOGS) : NULL;
+  bool something = step->logs == NULL || step->logs->count != 0;
+  struct hub_event *event = something ? hub_event_new(hub, HUB_LOGS) : NULL;
 
   if (event != NULL) {
     event->number = step->number;
     memcpy(event->hash, step->hash, HASH_LEN);
     event->removed = step->removed;
     event->first_seq = step->first_seq;
-    event->logs = log_set_ref(step->logs);
+    event->logs = step->logs != NULL ? log_set_ref(step->logs) : NULL;
     hub_tell(hub, event);
     step->first_seq = atomic_load_explicit(&hub->seq, memory_order_relaxed);
-  } else if (step->logs->count != 0) {
-    local_broken(hub, "out of memory");
+  } else if (something) {
+    local_broken(hub, HUB_LOGS, "out of memory");
   }
   if (step->removed)
     step_free(step);
@@ -237,7 +238,7 @@ pump(struct hub *hub)
   while ((node = hub->steps.next) != &hub->steps) {
     struct log_step *step = container_of(node, struct log_step, node);
 
-    if (step->logs == NULL)
+    if (step->logs == NULL && !step->removed)
       break;
     list_remove(&step->node);
     hub->step_count--;
@@ -253,7 +254,7 @@ step_new(struct hub *hub, const struct block *block)
 
   if (step == NULL || hub->step_count >= STEPS_MAX) {
     free(step);
-    local_broken(hub, "the logs can't be kept");
+    local_broken(hub, HUB_LOGS, "the logs can't be kept");
     return NULL;
   }
   step->hub = hub;
@@ -317,35 +318,46 @@ find_step(struct list *list, const struct block *block)
   return NULL;
 }
 
+/* Queues that the block's logs are taken back: `told` of them, or, when the hub has told none, whatever
+ * somebody was told as past. */
+static void
+take_back(struct hub *hub, const struct block *block, const struct log_step *told)
+{
+  struct log_step *back = step_new(hub, block);
+
+  if (back == NULL)
+    return;
+  back->removed = true;
+  back->first_seq = told != NULL ? told->first_seq : 0;
+  back->logs = told != NULL ? log_set_removed(told->logs) : NULL;
+  if (told != NULL && back->logs == NULL) {
+    step_free(back);
+    local_broken(hub, HUB_LOGS, "out of memory");
+    return;
+  }
+  list_append(&hub->steps, &back->node);
+  hub->step_count++;
+}
+
 /* What was told is taken back; what was not told yet is forgotten. */
 static void
 drop_logs(struct hub *hub, const struct block *block)
 {
-  struct log_step *step = find_step(&hub->steps, block), *back;
+  struct log_step *step = find_step(&hub->steps, block);
 
   if (step != NULL) {
     if (step->asking != NULL)
       hub->asking--;
     hub->step_count--;
     step_free(step);
-    return;
+    step = NULL;
+  } else {
+    step = find_step(&hub->told, block);
   }
-  step = find_step(&hub->told, block);
+  if (step != NULL || hub_is_wanted(hub, HUB_LOGS))
+    take_back(hub, block, step);
   if (step == NULL)
     return;
-  back = step->logs->count != 0 ? step_new(hub, block) : NULL;
-  if (back != NULL) {
-    back->removed = true;
-    back->first_seq = step->first_seq;
-    back->logs = log_set_removed(step->logs);
-    if (back->logs == NULL) {
-      step_free(back);
-      local_broken(hub, "out of memory");
-    } else {
-      list_append(&hub->steps, &back->node);
-      hub->step_count++;
-    }
-  }
   hub->told_count--;
   step_free(step);
 }
@@ -358,7 +370,7 @@ tell_head(struct hub *hub, const struct block *block)
   struct hub_event *event = block->raw != NULL ? hub_event_new(hub, HUB_HEADS) : NULL;
 
   if (event == NULL) {
-    local_broken(hub, "out of memory");
+    local_broken(hub, HUB_HEADS, "out of memory");
     return;
   }
   event->number = block->number;

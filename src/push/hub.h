@@ -34,8 +34,9 @@ struct hub_event {
   uint64_t seq;                  /* rises by one with each event of the network */
   uint64_t first_seq;            /* LOGS, removed: of the event that brought them */
   bool removed;
+  bool broken;                   /* something was lost: who wants such events is to be told so */
   struct egw_buf *buf;           /* HEADS, PENDING*: the raw result */
-  struct log_set *logs;          /* LOGS */
+  struct log_set *logs;          /* LOGS; removed and NULL: a block whose logs were not told goes */
 };
 void hub_event_unref(struct hub_event *event);
 

@@ -10,6 +10,7 @@
 #include "head/head.h"
 #include "listen/session.h"
 #include "push/push.h"
+#include "push/resume.h"
 #include "push/subscription.h"
 #include "rpc/request.h"
 #include "upstream/upstream.h"
@@ -46,28 +47,41 @@ wants(const struct subscription *sub, const struct hub_event *event)
 }
 
 static void
-deliver_logs(struct push *push, struct subscription *sub, const struct hub_event *event)
+deliver_logs(struct push *push, struct subscription *sub, const struct log_set *logs)
 {
   size_t i;
 
-  for (i = 0; i < event->logs->count && push->delivering != NULL; i++)
-    if (log_filter_matches(sub->filter.filter, &event->logs->v[i]))
-      push_deliver(sub, event->logs->buf, event->logs->v[i].raw);
+  for (i = 0; i < logs->count && push->delivering != NULL; i++)
+    if (log_filter_matches(sub->filter.filter, &logs->v[i]))
+      push_deliver(sub, logs->buf, logs->v[i].raw);
+}
+
+/* A block goes whose logs were told to nobody but, perhaps, as somebody's past. */
+static bool
+is_blank(const struct hub_event *event)
+{
+  return event->kind == HUB_LOGS && event->logs == NULL && !event->broken;
 }
 
 static void
 deliver(struct push *push, struct subscription *sub, const struct hub_event *event)
 {
-  if (!wants(sub, event))
+  struct log_set *past;
+
+  if (resume_covers(sub, event))
+    return;
+  past = resume_removed(sub, event);
+  if (past == NULL && (!wants(sub, event) || is_blank(event)))
     return;
   push->delivering = sub;
-  if (event->buf == NULL && event->logs == NULL)
+  if (event->broken)
     sub->session->ops->close(sub->session, true, 1011, "an event was lost");
   else if (event->kind == HUB_LOGS)
-    deliver_logs(push, sub, event);
+    deliver_logs(push, sub, past != NULL ? past : event->logs);
   else
     push_deliver(sub, event->buf, egw_buf_slice(event->buf));
   push->delivering = NULL;
+  log_set_unref(past);
 }
 
 /* Delivering may end sessions with all their subscriptions: a marker keeps the place. */
@@ -132,13 +146,16 @@ local_post(struct egw_worker *worker, struct hub_event *event)
 }
 
 void
-local_broken(struct hub *hub, const char *why)
+local_broken(struct hub *hub, enum hub_kind kind, const char *why)
 {
-  struct hub_event *event = hub_event_new(hub, HUB_LOGS);
+  struct hub_event *event = hub_event_new(hub, kind);
 
-  egw_log(EGW_ERROR, "push", "%s: subscriptions to logs are ended: %s", hub->network->name, why);
-  if (event != NULL)
-    hub_tell(hub, event);
+  egw_log(EGW_ERROR, "push", "%s: subscriptions to %s are ended: %s", hub->network->name,
+          kind == HUB_HEADS ? "heads" : "logs", why);
+  if (event == NULL)
+    return;
+  event->broken = true;
+  hub_tell(hub, event);
 }
 
 /* --- waiting for the head ------------------------------------------------------------------------ */
@@ -150,7 +167,7 @@ is_fresh(const struct egw_call *call)
 {
   const struct head_snapshot *now = head_now(call->worker, call->network);
 
-  return now->pub.known && now->touched >= call->push_look;
+  return now->pub.known && now->touched >= call->push_look && (now->deep || !call->push_past);
 }
 
 bool
@@ -257,11 +274,14 @@ static void
 subscribe(struct egw_call *call)
 {
   struct session *session = request_session(call);
+  const struct head_snapshot *head = head_now(call->worker, call->network);
   struct log_filter *filter = NULL;
   struct subscription *sub;
   struct egw_buf *answer;
   enum hub_kind kind;
-  const char *why;
+  const char *why = NULL;
+  uint64_t from = 0;
+  bool resume;
 
   if (!kind_of(call, &kind) || session == NULL) {
     call_set_fault(call, RPC_FAULT_NO_SUBSCRIPTIONS, EGW_ABORTED, "no session");
@@ -276,6 +296,14 @@ subscribe(struct egw_call *call)
       return;
     }
   }
+  resume = kind != HUB_PENDING && kind != HUB_PENDING_FULL &&
+           resume_wanted(call, head, &from, &why);
+  if (resume && why != NULL) {
+    log_filter_free(filter);
+    egw_refuse(call, -32602, why);
+    chain_reply(call);
+    return;
+  }
   sub = push_make(call, session);
   answer = egw_buf_new(SUBSCRIPTION_ID_LEN + 2);
   if (sub == NULL || answer == NULL || egw_buf_printf(answer, "\"%s\"", sub->id) < 0) {
@@ -287,6 +315,10 @@ subscribe(struct egw_call *call)
   }
   sub->filter.filter = filter;
   attach(sub, kind);
+  /* The snapshot may be older than the number the subscription begins at by what is on its way to
+   * this worker: the past ends where the present begins. */
+  if (resume && resume_start(sub, head, from) < 0)
+    session->ops->close(session, true, 1011, "out of memory");
   call_set_result(call, answer, egw_buf_slice(answer));
   chain_reply(call);
 }
@@ -299,6 +331,9 @@ local_takes(struct egw_call *call)
   if (call->info == NULL || strcmp(call->info->name, "eth_subscribe") != 0 ||
       !kind_of(call, &kind) || !network_serves_push(call->network))
     return false;
+  call->push_past = resume_asked(call);
+  if (call->push_past)
+    atomic_store_explicit(&call->network->head->deep, true, memory_order_release);
   if (!local_wait_head(call, subscribe))
     chain_reply(call);
   return true;

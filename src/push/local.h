@@ -16,9 +16,9 @@ void local_free(struct egw_worker *worker);
 /* Gives an event (a reference is taken) to the worker, if anyone there wants such. Any thread. */
 void local_post(struct egw_worker *worker, struct hub_event *event);
 
-/* Something can't be told to those who want logs or heads: their sessions are ended, so that no hole
- * goes unnoticed. Owner. */
-void local_broken(struct hub *hub, const char *why);
+/* Something can't be told to those who want such events: their sessions are ended, so that no hole goes
+ * unnoticed. Owner. */
+void local_broken(struct hub *hub, enum hub_kind kind, const char *why);
 
 /* A call that subscribes (push_takes): takes it if it is of a kind that is served here. It may wait
  * until the head is known. */

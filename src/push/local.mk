@@ -18,6 +18,8 @@ src_libegw_a_SOURCES += \
 	src/push/pending.h \
 	src/push/push.c \
 	src/push/push.h \
+	src/push/resume.c \
+	src/push/resume.h \
 	src/push/subscription.c \
 	src/push/subscription.h \
 	$(NULL)

@@ -10,6 +10,7 @@
 #include "push/filters.h"
 #include "push/local.h"
 #include "push/notice.h"
+#include "push/resume.h"
 #include "push/subscription.h"
 #include "rpc/request.h"
 
@@ -269,10 +270,22 @@ deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice method,
   list_append(&sub->held, &out->node);
 }
 
+bool
+push_tell(struct subscription *sub, struct egw_buf *buf, struct egw_slice result)
+{
+  struct session *session = sub->session;
+
+  deliver(sub, buf, EGW_LIT("\"eth_subscription\""), result);
+  return session->state != SESSION_GONE;
+}
+
 void
 push_deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice result)
 {
-  deliver(sub, buf, EGW_LIT("\"eth_subscription\""), result);
+  if (!resume_busy(sub))
+    deliver(sub, buf, EGW_LIT("\"eth_subscription\""), result);
+  else if (!resume_hold(sub, buf, result))
+    sub->session->ops->close(sub->session, true, 1013, "too many events while the past is told");
 }
 
 bool

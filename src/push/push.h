@@ -31,6 +31,10 @@ struct subscription *push_make(struct egw_call *call, struct session *session);
  * subscription with it. */
 void push_deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice result);
 
+/* The same past events that are held back; false: the session has ended within, and the subscription
+ * is gone. */
+bool push_tell(struct subscription *sub, struct egw_buf *buf, struct egw_slice result);
+
 /* At the bottom of the chain: whether push/ answers the call by itself (unsubscribe, subscribe on a
  * session that can't take events). */
 bool push_takes(struct egw_call *call);

@@ -9,6 +9,7 @@
 #include "chain/call.h"
 #include "listen/session.h"
 #include "push/local.h"
+#include "push/resume.h"
 
 #define RENEW_FIRST_MS 20u
 #define RENEW_MAX_MS 2000u
@@ -114,6 +115,7 @@ subscription_free(struct subscription *sub, bool tell)
     egw_buf_unref(quoted);
   }
   subscription_detach(sub);
+  resume_stop(sub);
   local_forget(sub);
   if (sub->opening != NULL)
     sub->opening->push = NULL;

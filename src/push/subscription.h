@@ -17,6 +17,8 @@
 #define SUBSCRIPTION_HELD_MAX 1024u /* events kept until the client has its answer */
 #define EARLY_MAX 256u              /* events kept until their subscription is known */
 
+struct resume;
+
 struct subscription {
   struct list session_node;      /* session->subscriptions */
   struct list conn_node;         /* conn->subscriptions while live upstream */
@@ -42,6 +44,7 @@ struct subscription {
   enum hub_kind hub_kind;
   struct hub_filter filter;      /* logs */
   uint64_t since;                /* only events after this one */
+  struct resume *resume;         /* its past is being told; or NULL */
   char id[SUBSCRIPTION_ID_LEN + 1];
 };
 
