@@ -15,6 +15,7 @@ script_tests += \
 	t/mw-logsplit.t \
 	t/mw-prefetch.t \
 	t/plugins-example.t \
+	t/push-resume.t \
 	t/push-story.t \
 	t/replay-recorded.t \
 	t/mw-batch.t \
