@@ -76,7 +76,8 @@ test_methods(void)
   struct egw_batching got;
 
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-    ok(marked(host, cases[i].method, cases[i].kind, &got) == cases[i].together, "%s (kind %u) %s",
+    ok(marked(host, cases[i].method, cases[i].kind, &got) == cases[i].together,
+       "%s (kind %u) %s",
        cases[i].method, cases[i].kind, cases[i].together ? "may" : "goes alone");
   is_int(plugtest_free(host), 0, "no rule was broken");
 }
@@ -84,7 +85,8 @@ test_methods(void)
 static void
 test_choice(void)
 {
-  struct plugtest *host = host_with("max_cost = 15; deny = ( \"eth_call\", \"eth_getStor*\" );");
+  struct plugtest *host = host_with("max_cost = 15; deny = ( \"eth_call\", \"eth_getStor*\" "
+                                    ");");
   struct egw_batching got;
 
   ok(marked(host, "eth_getBlockByNumber", EGW_KIND_CALL, &got), "max_cost: a block may");
@@ -122,7 +124,8 @@ main(void)
 {
   const char *build = getenv("EGW_BUILD");
 
-  snprintf(so, sizeof(so), "%s/plugins/middleware/batch/batch.so", build != NULL ? build : ".");
+  snprintf(so, sizeof(so), "%s/plugins/middleware/batch/batch.so",
+           build != NULL ? build : ".");
   test_limits();
   test_methods();
   test_choice();
