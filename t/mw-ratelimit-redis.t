@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import tap
 import wire
 from clients import dial_unix, request
-from gateway import Gateway
+from gateway import PROGRAM, Gateway, need_program
 from wire import row
 
 
@@ -156,6 +156,20 @@ def stop(made):
     for gw in made:
         gw.stop()
 
+
+def without_hiredis():
+    """What a gateway says that was built without it."""
+    stage = {"use": "ratelimit", "redis": "unix:/x"}
+    gw = Gateway([{"name": "n0", "url": "ipc:///x"}], middleware=[stage], start=False)
+    said = subprocess.run([PROGRAM, "--config", gw.config, "--check-config"], env=gw.env,
+                          stderr=subprocess.PIPE, check=False, timeout=30).stderr
+    gw.discard()
+    return b"built without hiredis" in said
+
+
+need_program()
+if without_hiredis():
+    tap.skip_all("built without hiredis")
 
 LIMIT = {"per_client": "2000/h", "burst": 2000}
 USED_UP = {"per_client": "60/h", "burst": 60}
