@@ -39,6 +39,28 @@ test_in_flight(void)
 }
 
 static void
+test_heavy(void)
+{
+  static const struct {
+    const char *method;
+    int64_t most;
+  } cases[] = { { "eth_getBlockReceipts", 20 }, { "debug_traceBlockByNumber", 5 } };
+
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    struct plugtest *host = host_with("", 10000);
+
+    for (unsigned i = 0; i < 40; i++) {
+      char params[300];
+
+      print(params, "[\"0x#x\"]", 100 + i);
+      ask_as(host, 1, cases[c].method, params);
+    }
+    is_int(metric(host, "in_flight"), cases[c].most, "of %s fewer at once", cases[c].method);
+    finish(host);
+  }
+}
+
+static void
 test_busy(void)
 {
   struct egw_upstream_info node = { .name = "node", .up = true, .in_flight = 10 };
@@ -290,6 +312,7 @@ main(void)
   find_plugin();
   test_window();
   test_in_flight();
+  test_heavy();
   test_busy();
   test_bytes();
   test_cost();

@@ -201,7 +201,9 @@ may_fetch(struct ahead *a, const struct walk *walk)
   unsigned room = ahead_room(&a->at, a->allowed, l->busy, a->flying);
   unsigned share = room / (a->walks > 0 ? a->walks : 1);
 
-  if (a->flying >= room || walk->flying >= (share < WALK_FIRST ? WALK_FIRST : share))
+  if (share < WALK_FIRST)
+    share = WALK_FIRST;
+  if (a->flying >= room || walk->flying >= share || walk->flying >= walk->most)
     return false;
   return a->bytes + (a->flying + 1) * average <= l->max_bytes;
 }

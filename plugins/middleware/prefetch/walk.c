@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define EARLY_MS 100u           /* an answer that waits longer than this, and... */
+#define COST_AT_ONCE 500u       /* of the fetches of a walk together */
 #define EARLY_TIMES 4u          /* ...so many times the node's time, was fetched early */
 
 struct walk *
@@ -29,6 +30,7 @@ walk_new(const struct shape *shape, const struct egw_method_info *method, int64_
   walk->swept = -1;
   walk->window_max = window_max;
   walk->window = window_max < WALK_FIRST ? window_max : WALK_FIRST;
+  walk->most = method->cost == 0 ? COST_AT_ONCE : COST_AT_ONCE / method->cost;
   walk->last_ms = now_ms;
   walk->cap = cap;
   return walk;

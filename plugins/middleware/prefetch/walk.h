@@ -39,6 +39,7 @@ struct walk {
   int64_t asked;                /* the furthest place fetched, or found to need none */
   int64_t swept;                /* places up to here are done with */
   unsigned window, window_max;
+  unsigned most;                /* fetches of it at once: fewer of what is heavy for a node */
   unsigned early;               /* answers in a row that waited long */
   unsigned flying;
   uint64_t hits;                /* used places */
