@@ -149,6 +149,34 @@ test_hedge_late(void)
   end(host);
 }
 
+/* A breaker that is open gets its call although all cheap reads are hedged. */
+static void
+test_hedge_trial(void)
+{
+  struct plugtest *host = host_with(HEDGE " breaker_failures = 1; breaker_open = \"1s\";", 2);
+  unsigned at;
+
+  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1 },
+         { .result = "1", .upstream_index = 1 });
+  start(host, BALANCE, PARAMS);
+  start(host, BALANCE, PARAMS);
+  is_int(plugtest_metric(host, "breaker_opened"), 1, "one of two fails: its breaker opens");
+  at = plugtest_reached(host);
+  start(host, BALANCE, PARAMS);
+  start(host, BALANCE, PARAMS);
+  ok(only(host, at) == 2 && only(host, at + 1) == 2, "it is not asked");
+  plugtest_advance(host, 1000);
+  at = plugtest_reached(host);
+  SCRIPT(host, { .result = "1", .only_upstream = 1 });
+  ok(answered(start(host, BALANCE, PARAMS), "1") && only(host, at) == 1, "but tried in time");
+  at = plugtest_reached(host);
+  SCRIPT(host, { .result = "1", .only_upstream = 1 }, { .result = "1", .only_upstream = 2 });
+  start(host, BALANCE, PARAMS);
+  start(host, BALANCE, PARAMS);
+  ok((only(host, at) | only(host, at + 1)) == 3, "and used again");
+  end(host);
+}
+
 /* --- nonces ------------------------------------------------------------------------------ */
 
 static void
@@ -190,6 +218,82 @@ test_nonce(void)
   end(host);
 }
 
+/* --- anything ---------------------------------------------------------------------------- */
+
+static unsigned
+dice(unsigned *seed, unsigned sides)
+{
+  *seed = *seed * 1103515245u + 12345u;
+  return (*seed >> 16 & 0x7fff) % sides;
+}
+
+static void
+random_script(struct plugtest *host, unsigned *seed)
+{
+  static const struct plugtest_reply sorts[] = {
+    { .result = "\"0x1\"" },
+    { .result = "null" },
+    { .outcome = EGW_NOT_SENT },
+    { .outcome = EGW_MAYBE_SENT },
+    { .outcome = EGW_TIMED_OUT },
+    { .outcome = EGW_BAD_REPLY, .http_status = 500 },
+    { .outcome = EGW_BAD_REPLY, .http_status = 429, .retry_after_ms = 100 },
+    { .is_error = true, .code = -32603, .message = "sick" },
+    { .is_error = true, .code = 3, .message = "execution reverted" },
+    { .is_error = true, .code = -32000, .message = "header not found" },
+    { .is_error = true, .code = -32000, .message = "already known" },
+    { .never = true },
+  };
+  struct plugtest_reply script[3];
+  unsigned i;
+
+  for (i = 0; i < 3; i++) {
+    script[i] = sorts[dice(seed, sizeof sorts / sizeof sorts[0])];
+    script[i].delay_ms = dice(seed, 80);
+    script[i].only_upstream = i;
+    script[i].upstream_index = dice(seed, 2);
+  }
+  plugtest_script(host, script, 3);
+}
+
+/* Whatever happens, each call ends, and gives back what it had of the budget. */
+static void
+test_random(void)
+{
+  static const struct plugtest_spec specs[] = {
+    { .method = BALANCE, .params = PARAMS, .timeout_ms = 700 },
+    { .method = BLOCK, .params = "[\"0xa\",false]", .timeout_ms = 1500 },
+    { .method = "eth_getTransactionCount", .params = "[\"0x1\",\"pending\"]" },
+    { .method = "eth_sendRawTransaction", .params = "[\"0x02c0\"]", .timeout_ms = 900 },
+    { .method = "eth_getLogs", .params = "[{}]", .timeout_ms = 300 },
+  };
+  struct plugtest *host = host_with(HEDGE " nonce = \"max\"; broadcast = \"2\";", 2);
+  struct plugtest_call *calls[1500];
+  unsigned i, over = 0, seed = 11, n = sizeof calls / sizeof calls[0];
+
+  heads(host, 10, 10, 10);
+  for (i = 0; i < n; i++) {
+    if (i % 3 == 0)
+      random_script(host, &seed);
+    calls[i] = plugtest_call(host, &specs[dice(&seed, sizeof specs / sizeof specs[0])]);
+    plugtest_advance(host, dice(&seed, 20));
+    if (dice(&seed, 5) == 0)
+      plugtest_cancel(calls[dice(&seed, i + 1)]);
+  }
+  plugtest_advance(host, 60000);
+  for (i = 0; i < n; i++)
+    over += plugtest_end(calls[i])->over;
+  is_int(over, n, "%u calls of all sorts end", n);
+  is_int(plugtest_live(host), 0, "and all they have begun");
+  ok(plugtest_metric(host, "hedges") > 50 && plugtest_metric(host, "retries") > 100 &&
+         plugtest_metric(host, "pauses") > 50 && plugtest_metric(host, "tx_asked") > 50 &&
+         plugtest_metric(host, "budget_denied") > 10 &&
+         plugtest_metric(host, "breaker_opened") > 2,
+     "every way was gone");
+  is_int(plugtest_metric(host, "extra"), 0, "nothing of the budget is left behind");
+  end(host);
+}
+
 static void
 test_generic(void)
 {
@@ -211,7 +315,9 @@ main(void)
   test_hedge_fails();
   test_hedge_quantile();
   test_hedge_late();
+  test_hedge_trial();
   test_nonce();
+  test_random();
   test_generic();
   return done_testing();
 }

@@ -25,16 +25,13 @@ unsigned
 choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *state,
                 uint64_t never, enum lack most)
 {
-  const struct failover *f = at->self;
   struct mine *mine = at->mine;
   unsigned k, n = egw_upstream_count(at), best = EGW_NO_UPSTREAM, best_lack = 0;
   struct egw_upstream_info info, best_info = { 0 };
-  struct breaker_view view;
   uint64_t number;
   bool has_block = subject_exists(failover_subject(call, state), egw_head(at), &number);
 
   n = n < UPSTREAMS_MAX ? n : UPSTREAMS_MAX;
-  breakers_view(f->breakers, at, &f->breaker, true, false, &view);
   mine->turn++;
   for (k = 0; k < n; k++) {
     unsigned i = (mine->turn + k) % n, lack;
@@ -42,7 +39,7 @@ choose_upstream(const struct egw_at *at, struct egw_call *call, struct state *st
     if ((never >> i & 1) != 0 || (state->base.only != 0 && (state->base.only >> i & 1) == 0) ||
         !egw_upstream(at, i, &info))
       continue;
-    lack = lacks(&info, view.avoid | state->base.avoid, i, has_block ? &number : NULL);
+    lack = lacks(&info, state->avoid | state->base.avoid, i, has_block ? &number : NULL);
     if (best == EGW_NO_UPSTREAM || lack < best_lack ||
         (lack == best_lack &&
          (info.tier < best_info.tier ||

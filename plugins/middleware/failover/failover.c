@@ -112,6 +112,8 @@ static const struct egw_metric metrics[] = {
   { .name = "pauses", .kind = EGW_METRIC_COUNTER, .help = "pauses before that" },
   { .name = "budget_denied", .kind = EGW_METRIC_COUNTER,
     .help = "times the retry budget said no" },
+  { .name = "extra", .kind = EGW_METRIC_GAUGE,
+    .help = "attempts in flight on the retry budget" },
   { .name = "breaker_opened", .kind = EGW_METRIC_COUNTER, .help = "times a breaker opened" },
   { .name = "hedges", .kind = EGW_METRIC_COUNTER,
     .help = "second attempts beside a slow first one" },
@@ -212,6 +214,33 @@ failover_left_ms(const struct egw_at *at, const struct egw_call *call)
   return deadline > now ? deadline - now : 0;
 }
 
+bool
+failover_take_extra(const struct egw_at *at, bool *extra)
+{
+  const struct failover *f = at->self;
+  struct mine *mine = at->mine;
+
+  if (!budget_take(&mine->budget, f->retry_budget)) {
+    egw_count(at, METRIC_BUDGET_DENIED, 1);
+    return false;
+  }
+  egw_count(at, METRIC_EXTRA, 1);
+  *extra = true;
+  return true;
+}
+
+void
+failover_give_extra(const struct egw_at *at, bool *extra)
+{
+  struct mine *mine = at->mine;
+
+  if (!*extra)
+    return;
+  budget_give(&mine->budget);
+  egw_count(at, METRIC_EXTRA, -1);
+  *extra = false;
+}
+
 const struct subject *
 failover_subject(const struct egw_call *call, struct state *state)
 {
@@ -241,20 +270,14 @@ explain_view(const struct egw_at *at, struct egw_call *call, const struct breake
 /* Sends it down. What may not be sent twice is left to the core, which knows when nothing was
  * sent. */
 static enum egw_verdict
-go_down(const struct egw_at *at, struct egw_call *call, bool twice)
+go_down(const struct egw_at *at, struct egw_call *call, unsigned trial, bool twice)
 {
-  const struct failover *f = at->self;
-  const struct egw_method_info *info = egw_method_info(call);
   struct state *state = at->state;
   struct egw_route route = state->base;
-  struct breaker_view view;
 
-  breakers_view(f->breakers, at, &f->breaker, info != NULL && info->cost <= QUICK_COST,
-                twice && info->cost < HEAVY_COST && state->base.only == 0, &view);
-  explain_view(at, call, &view);
-  route.avoid |= view.avoid;
-  if (view.trial != EGW_NO_UPSTREAM)
-    route.only = UINT64_C(1) << view.trial;
+  route.avoid |= state->avoid;
+  if (trial != EGW_NO_UPSTREAM)
+    route.only = UINT64_C(1) << trial;
   route.once = route.once || twice;
   state->mode = twice ? MODE_PLAIN : MODE_WATCH;
   state->attempts = 1;
@@ -263,32 +286,51 @@ go_down(const struct egw_at *at, struct egw_call *call, bool twice)
   return EGW_NEXT;
 }
 
+/* What is to be avoided; gives the upstream that this call may try, or EGW_NO_UPSTREAM. */
+static unsigned
+look_around(const struct egw_at *at, struct egw_call *call, bool twice)
+{
+  const struct failover *f = at->self;
+  const struct egw_method_info *info = egw_method_info(call);
+  struct state *state = at->state;
+  struct breaker_view view;
+
+  breakers_view(f->breakers, at, &f->breaker, info != NULL && info->cost <= QUICK_COST,
+                twice && info->cost < HEAVY_COST && state->base.only == 0, &view);
+  explain_view(at, call, &view);
+  state->avoid = view.avoid;
+  return view.trial;
+}
+
 static enum egw_verdict
 failover_request(const struct egw_at *at, struct egw_call *call)
 {
   const struct egw_method_info *info = egw_method_info(call);
   struct state *state = at->state;
   struct mine *mine = at->mine;
+  bool twice;
+  unsigned trial;
 
   if (state->mode != MODE_NONE) /* sent again from above */
     return EGW_NEXT;
   budget_enter(&mine->budget);
   state->mode = MODE_WATCH;
   egw_routed(call, &state->base);
-  if (info == NULL || state->base.once)
-    return go_down(at, call, false);
+  twice = info != NULL && info->idempotent && !state->base.once;
+  trial = look_around(at, call, twice);
+  if (info == NULL || state->base.once || trial != EGW_NO_UPSTREAM)
+    return go_down(at, call, trial, twice);
   if (strcmp(info->name, "eth_sendRawTransaction") == 0 && rawtx_start(at, call))
     return EGW_WAIT;
-  if (info->idempotent && (nonce_start(at, call) || hedge_start(at, call)))
+  if (twice && (nonce_start(at, call) || hedge_start(at, call)))
     return EGW_WAIT;
-  return go_down(at, call, info->idempotent);
+  return go_down(at, call, trial, twice);
 }
 
 static enum egw_verdict
 failover_reply(const struct egw_at *at, struct egw_call *call, const struct egw_reply *reply)
 {
   struct state *state = at->state;
-  struct mine *mine = at->mine;
   struct verdict v;
 
   if (state->mode == MODE_NONE || reply->outcome == EGW_ABORTED ||
@@ -297,9 +339,7 @@ failover_reply(const struct egw_at *at, struct egw_call *call, const struct egw_
   v = witness(at, call, state, reply, egw_now_ms(at->worker) - state->began_ms);
   if (state->mode == MODE_PLAIN && v.class != CLASS_RESULT)
     return retry_after(at, call, reply, &v, true);
-  if (state->extra)
-    budget_give(&mine->budget);
-  state->extra = false;
+  failover_give_extra(at, &state->extra);
   return EGW_NEXT;
 }
 
@@ -337,8 +377,7 @@ failover_finish(const struct egw_at *at, struct egw_call *call)
     hedge_leave(state);
   if (state->mode == MODE_TX)
     rawtx_leave(state);
-  if (state->extra)
-    budget_give(&mine->budget);
+  failover_give_extra(at, &state->extra);
   budget_leave(&mine->budget);
   telling_free(&state->telling);
 }

@@ -29,6 +29,7 @@ enum metric {
   METRIC_RETRIES = CLASS_COUNT,
   METRIC_PAUSES,
   METRIC_BUDGET_DENIED,
+  METRIC_EXTRA,
   METRIC_BREAKER_OPENED,
   METRIC_HEDGES,
   METRIC_HEDGE_WINS,
@@ -83,6 +84,7 @@ struct state {
   enum mode mode;
   struct egw_route base; /* the wishes of the stages above */
   struct egw_route next; /* of the next attempt */
+  uint64_t avoid;        /* what the breakers said when it came */
   uint64_t tried;
   unsigned attempts, pauses, denied;
   unsigned moves;      /* to other upstreams, since the last pause */
@@ -103,6 +105,10 @@ struct leg {
   bool out; /* in flight */
   uint64_t ticket, began_ms;
 };
+
+/* An attempt on the retry budget: *extra says that it has one, and must give it back. */
+bool failover_take_extra(const struct egw_at *at, bool *extra);
+void failover_give_extra(const struct egw_at *at, bool *extra);
 
 uint64_t failover_left_ms(const struct egw_at *at, const struct egw_call *call);
 const struct subject *failover_subject(const struct egw_call *call, struct state *state);

@@ -107,21 +107,17 @@ hedge_start(const struct egw_at *at, struct egw_call *call)
 static void
 hedge_now(struct hedge *h, struct state *state)
 {
-  const struct failover *f = h->at.self;
-  struct mine *mine = h->at.mine;
   uint64_t waited = egw_now_ms(h->at.worker) - h->leg[0].began_ms;
   struct egw_upstream_info info = { .name = "-" };
 
-  if (!budget_take(&mine->budget, f->retry_budget)) {
-    egw_count(&h->at, METRIC_BUDGET_DENIED, 1);
+  if (!failover_take_extra(&h->at, &h->extra)) {
     egw_explain(h->call, "failover does not hedge: the retry budget is used up");
     return;
   }
   if (!start(h, state, LACK_NOTHING)) {
-    budget_give(&mine->budget);
+    failover_give_extra(&h->at, &h->extra);
     return;
   }
-  h->extra = true;
   egw_count(&h->at, METRIC_HEDGES, 1);
   egw_upstream(&h->at, h->leg[1].upstream, &info);
   egw_explain(h->call, "failover hedged to %s after %llu ms", info.name,
@@ -133,13 +129,10 @@ hedge_now(struct hedge *h, struct state *state)
 static void
 end(struct hedge *h)
 {
-  struct mine *mine = h->at.mine;
   unsigned i;
 
   h->over = true;
-  if (h->extra)
-    budget_give(&mine->budget);
-  h->extra = false;
+  failover_give_extra(&h->at, &h->extra);
   for (i = 0; i < 2; i++)
     if (h->leg[i].out) {
       egw_subcall_cancel(h->at.worker, h->leg[i].ticket);
@@ -168,7 +161,7 @@ is_good(const struct egw_reply *reply, const struct verdict *v)
 static void
 win(struct hedge *h, const struct leg *leg, const struct egw_reply *reply)
 {
-  if (leg == &h->leg[1] && h->extra)
+  if (leg == &h->leg[1] && h->extra) /* a hedge, not the second after a failed first */
     egw_count(&h->at, METRIC_HEDGE_WINS, 1);
   end(h);
   egw_call_timer(&h->at, h->call, 0);

@@ -202,19 +202,16 @@ static enum egw_verdict
 send_now(const struct egw_at *at, struct egw_call *call, struct state *state)
 {
   const struct failover *f = at->self;
-  struct mine *mine = at->mine;
 
-  if (state->needs_extra && !budget_take(&mine->budget, f->retry_budget)) {
-    uint64_t ms = retry_jitter(mine, doubled(f->backoff, state->denied));
+  if (state->needs_extra && !failover_take_extra(at, &state->extra)) {
+    uint64_t ms = retry_jitter(at->mine, doubled(f->backoff, state->denied));
 
-    egw_count(at, METRIC_BUDGET_DENIED, 1);
     if (++state->denied > DENIED_MAX || failover_left_ms(at, call) < ms + LEAST_MS)
       return give_up(call, state, "gives up: the retry budget is used up");
     egw_explain(call, "failover waits %llu ms for the retry budget", (unsigned long long)ms);
     egw_call_timer(at, call, ms + 1);
     return EGW_WAIT;
   }
-  state->extra = state->needs_extra;
   state->mode = MODE_PLAIN;
   state->attempts++;
   state->began_ms = egw_now_ms(at->worker);
@@ -252,13 +249,10 @@ retry_after(const struct egw_at *at, struct egw_call *call, const struct egw_rep
             const struct verdict *v, bool here)
 {
   struct state *state = at->state;
-  struct mine *mine = at->mine;
   bool best = telling_note(&state->telling, reply, v->class);
   struct plan p;
 
-  if (state->extra)
-    budget_give(&mine->budget);
-  state->extra = false;
+  failover_give_extra(at, &state->extra);
   if (reply->upstream_index < 64)
     state->tried |= UINT64_C(1) << reply->upstream_index;
   plan(at, call, state, reply, v, &p);
