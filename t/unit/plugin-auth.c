@@ -413,6 +413,9 @@ test_bad_options(void)
     { "keys = ( { name = \"a:b\"; key = \"" ALICE "\"; } );", "name: must be" },
     { "keys = ( { name = \"a\"; key = \"short\"; } );", "key: is too short" },
     { "keys = ( { name = \"a\"; key = \"sha256:12\"; } );", "key: has no 64" },
+    { "keys = ( { name = \"a\"; key = \"a key of some words\"; } );", "key: has spaces" },
+    { "keys = ( { name = \"a\"; key = \"schl\xc3\xbcssel-0123456789\"; } );",
+      "key: has spaces" },
     { "keys = ( { name = \"a\"; key = \"" ALICE "\"; }, { name = \"b\"; key = \"" ALICE
       "\"; } );", "key: is there already" },
     { "keys = ( { name = \"a\"; key = \"" ALICE "\"; methods = ( \"a b\" ); } );",

@@ -64,6 +64,15 @@ static const struct egw_option client_options[] = {
   EGW_OPTION_END
 };
 
+/* What credential.c takes from a field or a path. */
+static bool
+can_be_sent(const char *key)
+{
+  while (*key > ' ' && *key <= '~')
+    key++;
+  return *key == '\0';
+}
+
 static int
 digest_of(struct egw_conf *section, const char *key, unsigned char digest[KEYS_DIGEST])
 {
@@ -73,6 +82,8 @@ digest_of(struct egw_conf *section, const char *key, unsigned char digest[KEYS_D
   if (strlen(key) < KEY_MIN)
     return egw_conf_error(section, "key", "is too short: 16 characters or more, chosen by "
                                           "chance");
+  if (!can_be_sent(key))
+    return egw_conf_error(section, "key", "has spaces, or characters other than ASCII's");
   if (EVP_Digest(key, strlen(key), digest, NULL, EVP_sha256(), NULL) != 1)
     return egw_conf_error(section, "key", "can't be hashed");
   return 0;

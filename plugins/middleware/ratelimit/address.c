@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <ethrpc-gw/eth.h>
 
 void
 address_parse(const char *text, struct address *address)
@@ -94,15 +95,18 @@ address_in_net(const struct address *address, const struct address_net *net)
   return rest == 0 || (address->bytes[whole] ^ net->base.bytes[whole]) >> (8 - rest) == 0;
 }
 
-/* FNV-1a: such texts ("uid 1000", a name in the configuration) are not the client's choice. */
+/* Clients may have a say in such texts (the subject of a token): none can be made that falls
+ * together with another one's. */
 static uint64_t
 hash_of(const char *text)
 {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
+  unsigned char hash[32];
+  uint64_t value = 0;
 
-  for (; *text != '\0'; text++)
-    h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return h;
+  egw_keccak256((struct egw_slice){ text, strlen(text) }, hash);
+  for (size_t i = 0; i < sizeof value; i++)
+    value = value << 8 | hash[i];
+  return value;
 }
 
 struct client_key
