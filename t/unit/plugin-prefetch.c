@@ -319,6 +319,22 @@ test_on_head(void)
 }
 
 static void
+test_story(void)
+{
+  struct plugtest *host = host_with("", 1000);
+  struct plugtest_spec spec = { .method = BLOCK, .params = "[\"0xd\",true]", .transport = "ws",
+                                .explain = true };
+  struct plugtest_call *call;
+
+  walk(host, HEX, 10, 1, 3);
+  call = plugtest_call(host, &spec);
+  plugtest_advance(host, 20);
+  ok(strstr(plugtest_end(call)->story, "fetched before") != NULL, "the story tells: %s",
+     plugtest_end(call)->story);
+  finish(host);
+}
+
+static void
 report(bool pass, const char *what)
 {
   ok(pass, "%s", what);
@@ -341,6 +357,7 @@ main(void)
   test_workers();
   test_meeting();
   test_on_head();
+  test_story();
   plugtest_generic(so, "", &spec, report);
   return done_testing();
 }
