@@ -16,12 +16,27 @@ import rawjson
 import tap
 import wire
 from clients import HttpClient
-from gateway import Gateway, run_program
+from gateway import Gateway, need_program, run_program
 from wire import row
 
 A = "0x" + "0a" * 20
 ASKS = [("eth_getBalance", [A, hex(n)]) for n in range(1, 9)] + \
        [("eth_getBlockByNumber", [hex(n), True]) for n in range(1, 9)]
+
+
+def built_without():
+    """Whether the build lacks the tier."""
+    gw = Gateway([{"name": "n0", "url": "ipc:///x"}],
+                 middleware=[{"use": "cache", "disk": "/x"}], start=False)
+    said = run_program("--check-config", "--config", gw.config)[1]
+    gw.discard()
+    return "built without" in said
+
+
+need_program()
+if built_without():
+    tap.skip_all("built without LMDB")
+
 PLAIN = {"fresh": True, "live": True}
 
 

@@ -273,7 +273,7 @@ configure_disk(struct egw_conf *section, const struct tiers_options *options)
     return 0;
   return egw_conf_error(section, "disk", "must be an absolute path");
 #else
-  return egw_conf_error(section, "disk", "this build is without LMDB");
+  return egw_conf_error(section, "disk", "built without LMDB");
 #endif
 }
 
@@ -302,8 +302,7 @@ configure_redis(struct egw_conf *section, struct tiers *tiers, uint64_t max_valu
   return s->codec != NULL ? 0 : egw_conf_error(section, NULL, "out of memory");
 #else
   (void)max_value;
-  return o->redis == NULL ? 0
-                          : egw_conf_error(section, "redis", "this build is without hiredis");
+  return o->redis == NULL ? 0 : egw_conf_error(section, "redis", "built without hiredis");
 #endif
 }
 
