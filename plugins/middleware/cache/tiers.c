@@ -33,12 +33,14 @@ struct tiers_desk {
   struct share *share;          /* or NULL */
 };
 
-static inline void
+#if defined(HAVE_LMDB) || defined(HAVE_HIREDIS)
+static void
 count(const struct tiers_desk *desk, const struct egw_at *at, enum tiers_metric id, int64_t n)
 {
   if (n != 0)
     egw_count(at, desk->tiers->metrics + id, n);
 }
+#endif
 
 /* --- what each tier is here -------------------------------------------------------------- */
 
