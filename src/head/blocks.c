@@ -140,12 +140,23 @@ follows(const struct block *child, const struct block *parent)
   return child->number != 0 && parent->number == child->number - 1;
 }
 
+bool
+blocks_at_bottom(const struct blocks *blocks, const struct block *block)
+{
+  const struct block *lowest = blocks_at(blocks, blocks->low);
+
+  return lowest != NULL && block->number == blocks->low &&
+         memcmp(block->parent, lowest->parent, HASH_LEN) == 0;
+}
+
 enum reach
 blocks_reach(const struct blocks *blocks, struct block *block, struct block **missing)
 {
   while (!blocks_is_canonical(blocks, block)) {
     struct block *parent = blocks_find(blocks, block->parent);
 
+    if (blocks_at_bottom(blocks, block))
+      return REACH_LINKED;
     if (!blocks->any || block->number <= blocks->low)
       return REACH_BELOW;
     if (parent != NULL && !follows(block, parent))
@@ -172,9 +183,13 @@ blocks_set_tip(struct blocks *blocks, struct block *block)
     dropped++;
   }
   while (!blocks_is_canonical(blocks, b)) {
+    bool bottom = blocks_at_bottom(blocks, b);
+
     if (b->number <= high)
       dropped++;
     blocks->canonical[b->number % HEAD_WINDOW] = b;
+    if (bottom)
+      break;
     b = blocks_find(blocks, b->parent);
   }
   blocks->high = number;

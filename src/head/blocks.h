@@ -46,8 +46,12 @@ struct block *blocks_add(struct blocks *blocks, const struct block *block, struc
 bool blocks_is_canonical(const struct blocks *blocks, const struct block *block);
 struct block *blocks_at(const struct blocks *blocks, uint64_t number);
 
+/* Whether the block could stand in the place of the lowest canonical one: it has the same parent, be
+ * that known or not. */
+bool blocks_at_bottom(const struct blocks *blocks, const struct block *block);
+
 enum reach {
-  REACH_LINKED,      /* its ancestors lead to the canonical chain */
+  REACH_LINKED,      /* its ancestors lead to the canonical chain, or to the parent of its lowest */
   REACH_GAP,         /* the parent of *missing is not known */
   REACH_BELOW        /* the branch leaves the window at its lower end */
 };

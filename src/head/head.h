@@ -27,12 +27,19 @@ struct tracker;
 
 #define HEAD_BELIEVED 1024u /* a reply that speaks of a block further above the tip is not believed */
 
+/* How far down the window is filled. */
+enum head_depth {
+  HEAD_SHALLOW,   /* not yet as far as it is meant to be */
+  HEAD_FILLED,    /* to the finalized block */
+  HEAD_DEEP       /* as far as for clients that resume, once one has asked */
+};
+
 /* A snapshot: what plugins see, and the hashes. hashes[i] belongs to pub.lowest + i. */
 struct head_snapshot {
   struct egw_head pub;           /* `settled` is not filled in: see head_settled() */
   atomic_uint refs;
   uint64_t touched;              /* head->touched when the nodes were looked at */
-  bool deep;                     /* the window is filled as far down as it is for clients that resume */
+  enum head_depth depth;
   unsigned count;
   unsigned char hashes[][32];
 };

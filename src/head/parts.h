@@ -8,6 +8,7 @@
 #include "upstream/upstream.h"
 #include "worker/worker.h"
 
+#define BACKFILL_AT_ONCE 8u
 #define FED_MAX 8u   /* headers of a feed kept until they are looked at */
 
 struct subscription;
@@ -101,7 +102,8 @@ struct tracker {
   struct blocks blocks;
   struct block *tip;                 /* canonical, or NULL */
   struct finality finality;
-  struct question backfill;          /* the parent of the lowest canonical block */
+  struct question backfill[BACKFILL_AT_ONCE]; /* blocks below the lowest canonical one, by number */
+  uint64_t backfill_number[BACKFILL_AT_ONCE];
   bool fresh;                        /* taken up anew: the tip is to be looked at as a new one */
   uint64_t reorgs, block_ms;
   uint64_t believed;                 /* a far head up to here was checked: it is walked to */
@@ -117,7 +119,7 @@ struct tracker {
   int64_t tier;                      /* of the node whose head is the tip */
   struct egw_head published;         /* to see whether something differs */
   uint64_t published_touched;
-  bool deep, published_deep;         /* the window is filled as far down as it is for resuming */
+  enum head_depth depth, published_depth;
   bool has_published;
 };
 

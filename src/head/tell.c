@@ -76,7 +76,7 @@ tracker_publish(struct tracker *t)
   memset(&pub, 0, sizeof(pub));
   fill_in(t, &pub);
   if (t->has_published && memcmp(&pub, &t->published, sizeof(pub)) == 0 &&
-      touched == t->published_touched && t->deep == t->published_deep)
+      touched == t->published_touched && t->depth == t->published_depth)
     return;
   count = t->tip != NULL ? (unsigned)(t->blocks.high - t->blocks.low + 1) : 0;
   snapshot = head_snapshot_new(t->head, count);
@@ -84,12 +84,12 @@ tracker_publish(struct tracker *t)
     return; /* the old one stays; the next change tries again */
   t->published = pub;
   t->published_touched = touched;
-  t->published_deep = t->deep;
+  t->published_depth = t->depth;
   t->has_published = true;
   pub.version = snapshot->pub.version;
   snapshot->pub = pub;
   snapshot->touched = touched;
-  snapshot->deep = t->deep;
+  snapshot->depth = t->depth;
   for (i = 0; i < count; i++)
     memcpy(snapshot->hashes[i], blocks_at(&t->blocks, t->blocks.low + i)->hash, HASH_LEN);
   head_publish(t->network, snapshot);

@@ -193,17 +193,20 @@ move_find(const struct blocks *blocks, struct block *block, struct move *move)
   unsigned i;
 
   memset(move, 0, sizeof(*move));
-  for (; !blocks_is_canonical(blocks, b); b = blocks_find(blocks, b->parent))
+  for (ancestor = 0; !blocks_is_canonical(blocks, b); b = blocks_find(blocks, b->parent)) {
     move->added_count++;
-  ancestor = b->number;
-  move->dropped_count = (unsigned)(blocks->high - ancestor);
+    if (blocks_at_bottom(blocks, b))
+      break;
+  }
+  ancestor = blocks_is_canonical(blocks, b) ? b->number + 1 : b->number;
+  move->dropped_count = (unsigned)(blocks->high + 1 - ancestor);
   move->added = calloc(move->added_count + 1, sizeof(struct block *));
   move->dropped = calloc(move->dropped_count + 1, sizeof(struct block *));
   if (move->added == NULL || move->dropped == NULL)
     return false;
   for (i = move->added_count, b = block; i-- > 0; b = blocks_find(blocks, b->parent))
     move->added[i] = b;
-  for (n = blocks->high, i = 0; n > ancestor; n--)
+  for (n = blocks->high, i = 0; i < move->dropped_count; n--)
     move->dropped[i++] = blocks_at(blocks, n);
   return true;
 }
@@ -247,6 +250,47 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
     t->followers[i].was_tip = is_tip(t, &t->followers[i]);
 }
 
+/* Every node is on a branch that leaves the known chain below its lowest block: there is no telling what
+ * lies between. */
+static bool
+is_lost(struct tracker *t, struct follower **f, struct block **block)
+{
+  struct block *missing;
+  unsigned i;
+
+  *f = NULL;
+  for (i = 0; i < t->count; i++) {
+    struct follower *one = &t->followers[i];
+    struct block *b = one->has_head ? blocks_find(&t->blocks, one->head.hash) : NULL;
+
+    if (b == NULL || one->identity == IDENTITY_STRANGER || !follower_alive(one) ||
+        t->tip == NULL || b->number <= t->tip->number)
+      continue;
+    if (blocks_reach(&t->blocks, b, &missing) != REACH_BELOW)
+      return false;
+    if (*f == NULL || b->number > (*block)->number) {
+      *f = one;
+      *block = b;
+    }
+  }
+  return *f != NULL;
+}
+
+/* Takes the chain up anew; who was told of the old one learns that something is missing. */
+static void
+start_anew(struct tracker *t, struct follower *f, struct block *block)
+{
+  egw_log(EGW_WARN, "head", "%s: the chain of %s leaves the known one further down than that is "
+          "known; it is taken up anew at block %llu", t->network->name, f->upstream->name,
+          (unsigned long long)block->number);
+  blocks_restart(&t->blocks, block);
+  t->tip = block;
+  t->fresh = true;
+  if (t->network->hub != NULL)
+    hub_lost(t->network->hub);
+  tracker_choose(t);
+}
+
 void
 tracker_choose(struct tracker *t)
 {
@@ -259,6 +303,10 @@ tracker_choose(struct tracker *t)
     return;
   note_activity(t);
   best = choose(t, &block);
+  if (best == NULL && is_lost(t, &best, &block)) {
+    start_anew(t, best, block);
+    return;
+  }
   if (best != NULL && best->upstream->conf->tier > t->tier) { /* none of those in use is left */
     t->tier = best->upstream->conf->tier;
     follower_poll(best);
@@ -483,7 +531,8 @@ head_stop(struct egw_worker *worker)
     t->stopped = true;
     for (k = 0; k < t->count; k++)
       follower_stop(&t->followers[k]);
-    question_stop(&t->backfill);
+    for (k = 0; k < BACKFILL_AT_ONCE; k++)
+      question_stop(&t->backfill[k]);
     finality_stop(t);
     worker_timer_stop(worker, &t->choose_timer);
   }

@@ -5,10 +5,12 @@
 #include <string.h>
 #include "head/parts.h"
 #include "obs/log.h"
+#include "push/hub.h"
 
 #define WALK_MAX 512u      /* ancestors asked for to link one head */
 #define CLAIMS_BELIEVED 2u
 #define BACKFILL_DEEP 384u     /* for clients that resume */
+#define BACKFILL_LEAST 32u
 #define BACKFILL_DEFAULT 128u  /* blocks wanted below the tip while finality is not known */
 
 /* The parent of `block` is asked for by its hash. */
@@ -35,6 +37,8 @@ restart(struct follower *f)
   if (tracker->tip != NULL)
     egw_log(EGW_WARN, "head", "%s: the chain is taken up anew at block %llu", f->upstream->name,
             (unsigned long long)block->number);
+  if (tracker->tip != NULL && tracker->network->hub != NULL)
+    hub_lost(tracker->network->hub);
   blocks_restart(&tracker->blocks, block);
   tracker->tip = block;
   tracker->fresh = true;
@@ -150,6 +154,8 @@ wants_more(const struct tracker *tracker)
   if (atomic_load_explicit(&tracker->head->deep, memory_order_acquire) &&
       b->high - b->low + 1 < BACKFILL_DEEP)
     return true;
+  if (b->high - b->low + 1 < BACKFILL_LEAST)
+    return true;
   if (fin->has_finalized)
     return b->low > fin->finalized.number;
   return b->high - b->low + 1 < BACKFILL_DEFAULT;
@@ -159,34 +165,70 @@ static void
 on_backfilled(struct question *q)
 {
   struct tracker *tracker = q->follower->tracker;
-  const struct block *lowest = blocks_at(&tracker->blocks, tracker->blocks.low);
+  uint64_t low = tracker->blocks.low;
 
-  if (lowest == NULL || !take_parent(q, lowest))
+  if (!q->has_block || blocks_add(&tracker->blocks, &q->block, q->raw) == NULL)
     return; /* the next head tries again */
+  if (q->block.number + 1 == low && !blocks_extend_down(&tracker->blocks))
+    return; /* the node is on another branch there */
   tracker_backfill(tracker);
+}
+
+static void
+ask_number(struct tracker *tracker, struct follower *f, unsigned slot, uint64_t number)
+{
+  char params[48];
+
+  snprintf(params, sizeof(params), "[\"0x%llx\",false]", (unsigned long long)number);
+  if (question_ask(&tracker->backfill[slot], f, "eth_getBlockByNumber", params,
+                   on_backfilled) == 0)
+    tracker->backfill_number[slot] = number;
+}
+
+/* The next few, by number, at the same time; only what links becomes part of the chain. The first one is
+ * asked for again if it did not. */
+static void
+ask_below(struct tracker *tracker, struct follower *f)
+{
+  uint64_t low = tracker->blocks.low, i;
+
+  for (i = 1; i <= BACKFILL_AT_ONCE && i <= low; i++) {
+    unsigned slot = (unsigned)((low - i) % BACKFILL_AT_ONCE);
+
+    if (!tracker->backfill[slot].waiting &&
+        (i == 1 || tracker->backfill_number[slot] != low - i))
+      ask_number(tracker, f, slot, low - i);
+  }
+}
+
+static void
+set_depth(struct tracker *tracker)
+{
+  bool deep = atomic_load_explicit(&tracker->head->deep, memory_order_acquire);
+
+  tracker->depth = deep ? HEAD_DEEP : HEAD_FILLED;
+  tracker_publish(tracker);
 }
 
 void
 tracker_backfill(struct tracker *tracker)
 {
-  const struct block *lowest;
   unsigned i;
 
-  if (tracker->backfill.waiting || tracker->tip == NULL)
+  if (tracker->tip == NULL)
     return;
   while (wants_more(tracker) && blocks_extend_down(&tracker->blocks))
     ;
   if (!wants_more(tracker)) {
-    tracker->deep = atomic_load_explicit(&tracker->head->deep, memory_order_acquire);
-    tracker_publish(tracker);
+    set_depth(tracker);
     return;
   }
-  lowest = blocks_at(&tracker->blocks, tracker->blocks.low);
   for (i = 0; i < tracker->count; i++) {
     struct follower *f = &tracker->followers[i];
 
-    if (f->has_head && follower_alive(f) &&
-        ask_parent(&tracker->backfill, f, lowest, on_backfilled) == 0)
+    if (f->has_head && follower_alive(f) && f->head.number >= tracker->blocks.low) {
+      ask_below(tracker, f);
       return;
+    }
   }
 }

@@ -399,6 +399,25 @@ hub_moved(struct hub *hub, struct block *const *dropped, unsigned dropped_count,
   pump(hub);
 }
 
+void
+hub_lost(struct hub *hub)
+{
+  if (hub->stopped)
+    return;
+  while (!list_empty(&hub->steps)) {
+    struct log_step *step = container_of(hub->steps.next, struct log_step, node);
+
+    if (step->asking != NULL)
+      hub->asking--;
+    hub->step_count--;
+    step_free(step);
+  }
+  if (hub_is_wanted(hub, HUB_HEADS))
+    local_broken(hub, HUB_HEADS, "blocks are missing");
+  if (hub_is_wanted(hub, HUB_LOGS))
+    local_broken(hub, HUB_LOGS, "blocks are missing");
+}
+
 /* --- life --------------------------------------------------------------------------------------- */
 
 int

@@ -77,6 +77,9 @@ void hub_stop(struct hub *hub);
 void hub_moved(struct hub *hub, struct block *const *dropped, unsigned dropped_count,
                struct block *const *added, unsigned added_count);
 
+/* The chain was taken up anew: some blocks will not be told. Owner. */
+void hub_lost(struct hub *hub);
+
 /* Takes `event` (its reference) to every worker that has a use for it; gives it its number. Owner. */
 void hub_tell(struct hub *hub, struct hub_event *event);
 struct hub_event *hub_event_new(struct hub *hub, enum hub_kind kind) EGW_MUST_CHECK;

@@ -161,13 +161,14 @@ local_broken(struct hub *hub, enum hub_kind kind, const char *why)
 /* --- waiting for the head ------------------------------------------------------------------------ */
 
 /* The tip as of now, not as of the last poll: what comes after it is new to the client, and nothing
- * else. */
+ * else. And a window below it, so that a reorganisation can be told. */
 static bool
 is_fresh(const struct egw_call *call)
 {
   const struct head_snapshot *now = head_now(call->worker, call->network);
 
-  return now->pub.known && now->touched >= call->push_look && (now->deep || !call->push_past);
+  return now->pub.known && now->touched >= call->push_look &&
+         now->depth >= (call->push_past ? HEAD_DEEP : HEAD_FILLED);
 }
 
 bool

@@ -96,6 +96,31 @@ test_gaps(void)
   blocks_free(&blocks);
 }
 
+/* The lowest block itself may be on the branch that loses. */
+static void
+test_bottom(void)
+{
+  struct blocks blocks = { 0 };
+  struct block *missing, *b;
+
+  blocks_restart(&blocks, add(&blocks, 10, 0, 0));
+  blocks_set_tip(&blocks, add(&blocks, 11, 0, 0));
+  add(&blocks, 10, 1, 0);
+  b = add(&blocks, 12, 1, 1);
+  is_int(blocks_reach(&blocks, b, &missing), REACH_GAP, "a gap in the other branch");
+  add(&blocks, 11, 1, 1);
+  is_int(blocks_reach(&blocks, b, &missing), REACH_LINKED, "it has the same parent below the window");
+  is_int(blocks_set_tip(&blocks, b), 2, "two blocks go");
+  is_int((long long)blocks.low, 10, "the window stays");
+  ok(blocks_at(&blocks, 10)->hash[8] == 1 && blocks_at(&blocks, 12) == b, "with other blocks");
+  add(&blocks, 10, 2, 2);
+  add(&blocks, 11, 2, 2);
+  add(&blocks, 12, 2, 2);
+  is_int(blocks_reach(&blocks, add(&blocks, 13, 2, 2), &missing), REACH_BELOW,
+         "a branch that leaves further down");
+  blocks_free(&blocks);
+}
+
 static void
 test_liar(void)
 {
@@ -173,6 +198,7 @@ main(void)
 {
   test_parse();
   test_gaps();
+  test_bottom();
   test_liar();
   test_lower();
   test_random();
