@@ -41,6 +41,15 @@ def all_stay(env, client):
     tap.eventually(used, 5, "all nodes are used")
 
 
+def head_known(env):
+    """The gateway knows the tip, and that each node has it (or what it sees of the chain)."""
+    def known():
+        network = env.gw.status_page()["networks"][0]
+        return network.get("head") and int(network["head"]["tip"]["number"]) == env.chain.number() \
+            and all("head" in upstream for upstream in network["upstreams"])
+    tap.eventually(known, 8, "the head is known", 0.05)
+
+
 def count(env, name):
     return env.gw.metric("ethrpcgw_failover_%s_total" % name)
 
@@ -294,8 +303,7 @@ def slow(env, client):
 @row("missing", "a node that lags, and one that has the block", clients="http ws", upstreams="http+http",
      live=True, views=[{"lag": 3}, {}], **stage())
 def missing(env, client):
-    tap.eventually(lambda: rawjson.parse(client.call("eth_blockNumber").ok()) == hex(env.chain.number()), 5,
-                   "the head is known")
+    head_known(env)
     for _ in range(20):
         block = rawjson.parse(client.call("eth_getBlockByNumber", ["latest", False]).ok())
         tap.eq(block["number"], hex(env.chain.number()), "latest")
@@ -315,13 +323,28 @@ def announced(env, client):
             return req.error(-32000, "header not found")
         return None
 
-    tap.eventually(lambda: rawjson.parse(client.call("eth_blockNumber").ok()) == hex(env.chain.number()), 5,
-                   "the head is known")
+    head_known(env)
     for node in env.nodes:
         node.script = script
     client.call("eth_getBalance", ["0x01", hex(env.chain.number())]).ok()
     tap.eq(len(late), 5, "times it was not there")
     client.call("eth_getBalance", ["0x01", hex(env.chain.number() + 1000)]).refused(-32000)
+
+
+@row("missing", "a node that is pruned", clients="http", upstreams="http+ws", live=True, **stage())
+def pruned(env, client):
+    for _ in range(200):
+        env.chain.mine()
+    head_known(env)
+    env.nodes[0].script = lambda req: req.error(-32000, "missing trie node 12ab (path ) <nil>") \
+        if req.method == "eth_getBalance" and int(req.args()[1], 16) < 100 else None
+    for i in range(40):
+        params = ["0x%02x" % i, "0x10"]
+        tap.eq(client.call("eth_getBalance", params).ok(),
+               env.want("eth_getBalance", rawjson.compact(params)), "an old balance")
+    tap.at_most(env.nodes[0].count("eth_getBalance"), 2, "questions that taught it")
+    tap.eventually(lambda: client.call("eth_getBalance", ["0x01", hex(env.chain.number())]).ok() and
+                   env.nodes[0].count("eth_getBalance") > 2, 5, "it is asked for newer ones")
 
 
 # --- hedging ------------------------------------------------------------------------------------
