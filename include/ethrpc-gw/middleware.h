@@ -179,7 +179,6 @@ struct egw_middleware {
   /* An event passes on its way to one client, from the lowest stage up; at->state is NULL. It may be
    * dropped, or replaced by egw_notice_replace(). Runs once for each client and event: be quick. */
   enum egw_notice_verdict (*notice)(const struct egw_at *, struct egw_notice *);
-  void *reserved[4];
 };
 
 /* --- facts about a call; borrowed, valid as long as the call ------------------------- */

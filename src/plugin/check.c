@@ -16,7 +16,7 @@
 
 /* What a plugin of ABI 1.0 has; members added later are missing in older plugins. */
 #define MIDDLEWARE_SIZE_MIN                                                                 \
-  (offsetof(struct egw_middleware, wants) + sizeof((struct egw_middleware *)0)->wants)
+  (offsetof(struct egw_middleware, notice) + sizeof((struct egw_middleware *)0)->notice)
 #define TRANSPORT_SIZE_MIN                                                                  \
   (offsetof(struct egw_transport, more) + sizeof((struct egw_transport *)0)->more)
 
