@@ -489,6 +489,56 @@ test_death(void)
   clean();
 }
 
+/* Opens the book and dies. */
+static void
+die_early(unsigned times)
+{
+  for (unsigned i = 0; i < times; i++) {
+    pid_t child = fork();
+    int how;
+
+    if (child == 0) {
+      if (open_book() == NULL)
+        _exit(9);
+      kill(getpid(), SIGKILL);
+    }
+    if (waitpid(child, &how, 0) != child || !WIFSIGNALED(how))
+      printf("# the child ended by itself: %d\n", how);
+  }
+}
+
+/* What ends the process each time must not do so for ever. */
+static void
+test_lives(void)
+{
+  struct book *book = open_book();
+  struct book_reader *reader;
+
+  write_one(book, 1);
+  book_close(book);
+  die_early(BOOK_LIVES - 1);
+  book = open_book();
+  reader = book_reader_new(book);
+  is_int(find(reader, 1), RIGHT, "after some early ends everything is there");
+  book_reader_free(reader);
+  book_close(book);
+  die_early(BOOK_LIVES - 1);
+  book = open_book();
+  ok(book != NULL && access(path("cache.mdb.bad"), F_OK) < 0,
+     "the one that ended well counts");
+  book_close(book);
+  die_early(BOOK_LIVES);
+  book = open_book();
+  reader = book_reader_new(book);
+  ok(find(reader, 1) == ABSENT && access(path("cache.mdb.bad"), F_OK) == 0,
+     "after too many in a row the file is put aside");
+  ok(write_one(book, 1) && find(reader, 1) == RIGHT, "and a new one is begun");
+  book_reader_free(reader);
+  book_close(book);
+  unlink(path("cache.mdb.bad"));
+  clean();
+}
+
 int
 main(void)
 {
@@ -501,6 +551,7 @@ main(void)
   test_full();
   test_damage();
   test_death();
+  test_lives();
   rmdir(folder);
   return done_testing();
 }

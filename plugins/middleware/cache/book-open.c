@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <ethrpc-gw/plugin.h>
 #include "book-parts.h"
 
 #define FORMAT "ethrpc-gw cache 1"
@@ -62,11 +63,41 @@ take_lock(struct book *book, struct opening *o)
   book->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (book->lock < 0)
     return refuse_error(o, "cache.lock can't be opened", errno);
-  if (flock(book->lock, LOCK_EX | LOCK_NB) == 0)
+  book->locked = flock(book->lock, LOCK_EX | LOCK_NB) == 0;
+  if (book->locked)
     return true;
   if (errno == EWOULDBLOCK)
     return refuse(o, BOOK_BUSY, "another process uses the folder");
   return refuse_error(o, "cache.lock can't be locked", errno);
+}
+
+/* --- lives that ended early: counted in cache.lock by its length ------------------------ */
+
+void
+book_lived(struct book *book)
+{
+  if (ftruncate(book->lock, 0) < 0)
+    egw_log(EGW_DEBUG, "cache", "disk: cache.lock can't be written");
+}
+
+static bool
+begin_life(struct book *book, struct opening *o)
+{
+  char path[PATH_MAX], aside[PATH_MAX];
+  struct stat st;
+
+  if (fstat(book->lock, &st) < 0 || ftruncate(book->lock, st.st_size + 1) < 0)
+    return refuse_error(o, "cache.lock can't be written", errno);
+  if (st.st_size < (off_t)BOOK_LIVES)
+    return true;
+  if (!make_path(o, "cache.mdb", path) || !make_path(o, "cache.mdb.bad", aside))
+    return false;
+  egw_log(EGW_ERROR, "cache", "disk: the last %u lives ended early: %s is put aside, as "
+          "cache.mdb.bad, and a new file begun", BOOK_LIVES, path);
+  if (rename(path, aside) < 0 && errno != ENOENT)
+    return refuse_error(o, "cache.mdb can't be renamed", errno);
+  book_lived(book);
+  return true;
 }
 
 /* --- the file ---------------------------------------------------------------------------- */
@@ -212,8 +243,8 @@ book_open(const char *folder, uint64_t size, enum book_status *status, char *why
   book->size = size - size % 65536; /* a multiple of any page's size */
   book->limit = book->size / 8 * 7;
   book->codec = record_codec_new(NULL);
-  if (book->codec == NULL || !take_lock(book, &o) || !open_file(book, &o) ||
-      !open_book(book, &o)) {
+  if (book->codec == NULL || !take_lock(book, &o) || !begin_life(book, &o) ||
+      !open_file(book, &o) || !open_book(book, &o)) {
     book_close(book);
     return NULL;
   }
@@ -227,6 +258,8 @@ book_close(struct book *book)
   if (book->env != NULL)
     mdb_env_close(book->env);
   record_codec_free(book->codec);
+  if (book->locked)
+    book_lived(book);
   if (book->lock >= 0)
     close(book->lock);
   free(book);

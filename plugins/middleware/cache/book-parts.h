@@ -14,7 +14,8 @@ struct book {
   MDB_env *env;
   MDB_dbi entries, index;
   struct record_codec *codec;
-  int lock;                     /* descriptor of cache.lock */
+  int lock;                     /* descriptor of cache.lock, -1: not open */
+  bool locked;
   unsigned page;                /* bytes */
   uint64_t size, limit;         /* of the file; of pages in use */
   uint64_t next;                /* sequence number of the next entry */

@@ -46,6 +46,13 @@ struct book_result {
 struct book *book_open(const char *folder, uint64_t size, enum book_status *status,
                        char *why, size_t why_size) EGW_MUST_CHECK;
 
+/* This process did not end for what is in the file: it has lived for a while. book_close()
+ * says so, too. LMDB believes its own pages, and a damaged one may end the process each time
+ * it is met: after BOOK_LIVES lives in a row that ended early the file is put aside as
+ * "cache.mdb.bad" and a new one is begun. */
+#define BOOK_LIVES 8u
+void book_lived(struct book *book);
+
 /* All readers must be gone. */
 void book_close(struct book *book);
 

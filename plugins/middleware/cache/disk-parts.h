@@ -38,11 +38,13 @@ struct disk {
   pthread_mutex_t lock;
   pthread_cond_t read_wake, write_wake, returned;
   struct list reads, writes;
-  unsigned reads_queued;
+  unsigned reads_queued, writes_queued;
   size_t write_bytes;
   enum phase phase;
   struct book *book;            /* PHASE_OPEN; set once */
   bool stopping, clear, unsynced, told;
+  bool lived;                   /* book_lived() was told */
+  uint64_t opened_ms;
   unsigned epoch;               /* one more with each clear */
   pthread_t threads[BOOK_READERS + 1];
   unsigned thread_count;

@@ -9,10 +9,12 @@
 
 #define READS_AT_ONCE 32u       /* by one reader */
 #define QUEUE_BYTES (32u << 20) /* answers waiting to be written */
-#define BATCH_MAX 256u
+#define BATCH_MAX 512u
+#define WRITE_OVERHEAD 128u     /* of an answer that waits, roughly */
 #define LINGER_MS 100u          /* for a batch to fill */
 #define RETRY_MS 5000u          /* while another process has the folder */
 #define SYNC_MS 5000u           /* after the last batch */
+#define LIFE_MS 60000u          /* who lives so long was not ended by what is in the file */
 
 /* --- reading ----------------------------------------------------------------------------- */
 
@@ -70,7 +72,7 @@ hand_back(struct disk *disk, struct disk_read *read)
 bool
 disk_queue_write(struct disk *disk, struct egw_slice key, struct egw_buf *value)
 {
-  size_t bytes = key.len + (value == NULL ? 0 : egw_buf_slice(value).len);
+  size_t bytes = WRITE_OVERHEAD + key.len + (value == NULL ? 0 : egw_buf_slice(value).len);
   struct disk_write *w;
 
   if (disk->write_bytes + bytes > QUEUE_BYTES)
@@ -83,6 +85,7 @@ disk_queue_write(struct disk *disk, struct egw_slice key, struct egw_buf *value)
   memcpy(w->key, key.ptr, key.len);
   list_append(&disk->writes, &w->node);
   disk->write_bytes += bytes;
+  disk->writes_queued++;
   pthread_cond_signal(&disk->write_wake);
   return true;
 }
@@ -155,6 +158,15 @@ run_reader(void *arg)
 
 /* --- writing ----------------------------------------------------------------------------- */
 
+static uint64_t
+now_ms(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static struct timespec
 in_ms(unsigned ms)
 {
@@ -184,15 +196,22 @@ linger(struct disk *disk)
 {
   struct timespec until = in_ms(LINGER_MS);
 
-  while (!disk->stopping && !disk->clear && disk->write_bytes < BATCH_BYTES / 2)
+  while (!disk->stopping && !disk->clear && disk->write_bytes < BATCH_BYTES / 2 &&
+         disk->writes_queued < BATCH_MAX)
     if (pthread_cond_timedwait(&disk->write_wake, &disk->lock, &until) != 0)
       break;
+}
+
+static size_t
+write_size(const struct disk_write *w)
+{
+  return WRITE_OVERHEAD + w->key_len + (w->value == NULL ? 0 : egw_buf_slice(w->value).len);
 }
 
 static void
 drop_write(struct disk *disk, struct disk_write *w)
 {
-  disk->write_bytes -= w->key_len + (w->value == NULL ? 0 : egw_buf_slice(w->value).len);
+  disk->write_bytes -= write_size(w);
   egw_buf_unref(w->value);
   free(w);
 }
@@ -202,8 +221,10 @@ disk_drop_writes(struct disk *disk)
 {
   struct list *node;
 
-  while ((node = list_shift(&disk->writes)) != NULL)
+  while ((node = list_shift(&disk->writes)) != NULL) {
+    disk->writes_queued--;
     drop_write(disk, container_of(node, struct disk_write, node));
+  }
 }
 
 static void
@@ -215,6 +236,7 @@ note_opening(struct disk *disk, struct book *book, enum book_status status, cons
   if (book != NULL) {
     disk->book = book;
     disk->phase = PHASE_OPEN;
+    disk->opened_ms = now_ms();
     book_size(book, &bytes, &entries);
     disk->counts.bytes = (int64_t)bytes;
     disk->counts.entries = (int64_t)entries;
@@ -253,9 +275,10 @@ take_batch(struct disk *disk, struct disk_write *batch[BATCH_MAX])
   while (n < BATCH_MAX && bytes < most && !list_empty(&disk->writes)) {
     struct disk_write *w = container_of(list_shift(&disk->writes), struct disk_write, node);
 
-    bytes += w->key_len + (w->value == NULL ? 0 : egw_buf_slice(w->value).len);
+    bytes += write_size(w);
     batch[n++] = w;
   }
+  disk->writes_queued -= n;
   return n;
 }
 
@@ -334,6 +357,12 @@ rest(struct disk *disk)
     pthread_mutex_unlock(&disk->lock);
     book_sync(disk->book);
     pthread_mutex_lock(&disk->lock);
+  } else if (disk->phase == PHASE_OPEN && !disk->lived) {
+    disk->lived = now_ms() >= disk->opened_ms + LIFE_MS;
+    if (disk->lived)
+      book_lived(disk->book);
+    else
+      wait_ms(disk, LIFE_MS / 4);
   } else {
     pthread_cond_wait(&disk->write_wake, &disk->lock);
   }
