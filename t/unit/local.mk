@@ -365,8 +365,9 @@ t_unit_failover_classify_t_SOURCES = t/unit/failover-classify.c \
 	plugins/middleware/failover/classify.c
 t_unit_failover_classify_t_LDADD = src/libegw.a $(core_libs)
 t_unit_failover_parts_t_SOURCES = t/unit/failover-parts.c \
-	plugins/middleware/failover/budget.c plugins/middleware/failover/latency.c
-t_unit_failover_parts_t_LDADD =
+	plugins/middleware/failover/budget.c plugins/middleware/failover/latency.c \
+	plugins/middleware/failover/txhash.c
+t_unit_failover_parts_t_LDADD = src/libegw.a $(core_libs)
 t_unit_plugin_failover_t_SOURCES = t/unit/plugin-failover.c t/unit/failover-kit.h $(plugtest)
 t_unit_plugin_failover_t_CFLAGS = $(plugtest_cflags)
 t_unit_plugin_failover_t_LDFLAGS = $(plugtest_ldflags)

@@ -12,6 +12,7 @@
  *   hedge.c      a second attempt beside a slow first one
  *   nonce.c      nonces: the highest of all upstreams
  *   rawtx.c      raw transactions
+ *   txhash.c     their hashes
  */
 #ifndef FAILOVER_FAILOVER_H
 #define FAILOVER_FAILOVER_H

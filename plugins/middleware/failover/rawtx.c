@@ -15,6 +15,7 @@
 #include <string.h>
 #include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
+#include "txhash.h"
 
 #define PATIENCE_MAX_MS                                                                       \
   3000u                   /* an upstream that is silent for longer is not waited for alone */
@@ -386,31 +387,6 @@ rawtx_timer(const struct egw_at *at, struct egw_call *call)
 
 /* --- the beginning ----------------------------------------------------------------------- */
 
-/* The hash of what the one parameter says; false: it is nothing that could be a transaction.
- */
-static bool
-hash_of(const struct egw_call *call, unsigned char hash[32])
-{
-  struct egw_slice params = egw_params(call), raw;
-  unsigned char *bytes;
-  long len;
-
-  if (egw_json_kind(params) != EGW_JSON_ARRAY || egw_json_element(params, 1).ptr != NULL)
-    return false;
-  raw = egw_json_element(params, 0);
-  len = egw_hex_read(raw, NULL, 0);
-  if (len < 1)
-    return false;
-  bytes = malloc((size_t)len);
-  if (bytes == NULL || egw_hex_read(raw, bytes, (size_t)len) != len) {
-    free(bytes);
-    return false;
-  }
-  egw_keccak256((struct egw_slice){ (const char *)bytes, (size_t)len }, hash);
-  free(bytes);
-  return true;
-}
-
 bool
 rawtx_start(const struct egw_at *at, struct egw_call *call)
 {
@@ -419,7 +395,7 @@ rawtx_start(const struct egw_at *at, struct egw_call *call)
   unsigned char hash[32];
   struct tx *tx;
 
-  if (!hash_of(call, hash))
+  if (!txhash_of_params(egw_params(call), hash))
     return false;
   tx = calloc(1, sizeof(*tx));
   if (tx == NULL)
