@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 
 import rawjson
 import tap
-from clients import request
+from chain import Chain
+from clients import event_parts, request
 from fakenode import Node
 from gateway import BUILD, PROGRAM, SOURCE, Gateway, has_transport, run_program, sanitized
 from tap import check, eq
@@ -161,6 +162,35 @@ def toy():
                 eq(len(replies), 50, "members of a batch")
 
 
+def mutes():
+    """Events of two contracts, one of them muted, on their way to subscribers."""
+    node = Node("ws", Chain(live=True), folder, "mutes")
+    chain, quiet = node.chain, "0x" + "ab" * 20
+    plain = chain.do_eth_getLogs
+
+    def both(params):
+        return [log for one in plain(params)
+                for log in (one, dict(one, address=quiet, logIndex="0x1"))]
+    chain.do_eth_getLogs = both
+    stage = {"use": plugin("example6-notice"), "mute": (quiet,), "without": "data"}
+    with start(node, [stage]) as gw:
+        with gw.ws() as client, gw.ipc() as other:
+            subs = [one.subscribe("logs", {}) for one in (client, other)]
+            head = chain.mine()
+            for one, sub in zip((client, other), subs):
+                name, log = event_parts(one.event())
+                eq(name, sub, "whose event")
+                log = rawjson.parse(log)
+                eq((log["blockHash"], log["logIndex"]), (head["hash"], "0x0"), "the log")
+                check("data" not in log, "a member is left out")
+                one.quiet(0.1)
+            logs = rawjson.parse(client.call("eth_getLogs", [{}]).ok())
+            eq(len(logs), 2, "calls pass untouched")
+        eq(gw.metric("ethrpcgw_example6_notice_muted_total"), 2, "events dropped")
+        eq(gw.metric("ethrpcgw_example6_notice_shortened_total"), 2, "events changed")
+    node.close()
+
+
 def built_in_tree(example):
     path = os.path.join(BUILD, "plugins", "example", example[:-2] + ".so")
     check(os.path.exists(path), "%s was built" % path)
@@ -192,6 +222,7 @@ def main():
     tap.run("example3 holds calls", delays, node)
     tap.run("example4 joins two calls", joins, node)
     tap.run("example5 is a node", toy)
+    tap.run("example6 keeps events from subscribers", mutes)
     node.close()
     shutil.rmtree(folder, ignore_errors=True)
     tap.done()

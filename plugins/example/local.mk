@@ -6,6 +6,7 @@ example_plugins = \
 	plugins/example/example3-async.so \
 	plugins/example/example4-subcall.so \
 	plugins/example/example5-transport.so \
+	plugins/example/example6-notice.so \
 	$(NULL)
 noinst_PROGRAMS += $(example_plugins)
 plugins_example_example1_pass_so_SOURCES = plugins/example/example1-pass.c
@@ -23,3 +24,6 @@ plugins_example_example4_subcall_so_LDFLAGS = $(plugin_ldflags)
 plugins_example_example5_transport_so_SOURCES = plugins/example/example5-transport.c
 plugins_example_example5_transport_so_CFLAGS = $(plugin_cflags)
 plugins_example_example5_transport_so_LDFLAGS = $(plugin_ldflags)
+plugins_example_example6_notice_so_SOURCES = plugins/example/example6-notice.c
+plugins_example_example6_notice_so_CFLAGS = $(plugin_cflags)
+plugins_example_example6_notice_so_LDFLAGS = $(plugin_ldflags)

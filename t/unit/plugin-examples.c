@@ -105,6 +105,39 @@ test_join(void)
   is_int(plugtest_free(host), 0, "no rule was broken");
 }
 
+#define QUIET_LOG                                                                           \
+  "{\"address\":\"0x00000000000000000000000000000000000000aB\",\"data\":\"0x01\"}"
+#define OTHER_LOG "{ \"data\" : \"0x01\", \"address\":\"0xcc\" ,\"topics\": [] }"
+
+static void
+is_notice(const char *got, const char *want, const char *what)
+{
+  ok(got != NULL && strcmp(got, want) == 0, "%s: %s", what, got != NULL ? got : "dropped");
+}
+
+static void
+test_notice(void)
+{
+  struct plugtest *host = plugtest_new(example("example6-notice"),
+      "mute = ( \"0x00000000000000000000000000000000000000Ab\" );"
+      "without = \"data\";");
+  const struct plugtest_spec who = { .transport = "ipc" };
+
+  ok(plugtest_notice(host, "logs", QUIET_LOG, &who) == NULL, "example6: a log is dropped");
+  is_notice(plugtest_notice(host, "logs", OTHER_LOG, &who),
+            "{\"address\":\"0xcc\",\"topics\":[]}", "another loses a member");
+  is_notice(plugtest_notice(host, "logs", "{\"data\":1}", &who), "{}", "which may be all it has");
+  is_notice(plugtest_notice(host, "logs", "{\"a\":\"data\"}", &who), "{\"a\":\"data\"}",
+            "one that has no such member is as it was");
+  is_notice(plugtest_notice(host, "newHeads", QUIET_LOG, &who), QUIET_LOG, "so are others");
+  is_int(plugtest_metric(host, "muted"), 1, "what was dropped is counted");
+  is_int(plugtest_metric(host, "shortened"), 2, "and what was changed");
+  is_int(plugtest_free(host), 0, "no rule was broken");
+  host = plugtest_new(so, "");
+  is_notice(plugtest_notice(host, "logs", QUIET_LOG, &who), QUIET_LOG, "no options: all pass");
+  is_int(plugtest_free(host), 0, "no rule was broken");
+}
+
 int
 main(void)
 {
@@ -115,9 +148,11 @@ main(void)
   test_refuse();
   test_delay();
   test_join();
+  test_notice();
   plugtest_generic(example("example1-pass"), "", &any, report);
   plugtest_generic(example("example2-option"), "refuse = ( \"debug_\" );", &any, report);
   plugtest_generic(example("example3-async"), "delay = \"50ms\";", &any, report);
   plugtest_generic(example("example4-subcall"), "", &own, report);
+  plugtest_generic(example("example6-notice"), "without = \"data\";", &any, report);
   return done_testing();
 }
