@@ -248,4 +248,27 @@ def i14_others(env, client):
         tap.eq(two.call("eth_uninstallFilter", [name]).ok(), b"true", "and a third ends it")
 
 
+
+# A node without old state is asked for such only until it has said so.
+@row("I+", "one node is pruned: %s", clients="http", upstreams="http+http", live=True, fresh=True,
+     each=["missing trie node 1234 (path )", "historical state 0xab is not available"])
+def pruned(env, client, words):
+    def script(req):
+        if req.method == "eth_getBalance" and int(req.args()[1], 16) < 15:
+            return req.error(-32000, words)
+        return None
+
+    tap.eventually(lambda: rawjson.parse(env.gw.admin("/status")[1])["networks"][0]["head"], 8,
+                   "the head is known")
+    env.nodes[1].script = script
+    for i in range(30):
+        params = b'["0x%040x","0x%x"]' % (i, i % 15)
+        tap.eq(client.call("eth_getBalance", params).ok(), env.want("eth_getBalance", params),
+               "an old balance")
+    tap.at_most(env.nodes[1].count("eth_getBalance"), 15, "what the pruned one was asked")
+    for i in range(10):
+        client.call("eth_getBalance", b'["0x%040x","0x12"]' % i).ok()
+    tap.check(any(b'"0x12"' in p for p in env.nodes[1].params_seen("eth_getBalance")),
+              "for newer state it is")
+
 wire.main()

@@ -66,17 +66,42 @@ block_of(const struct egw_call *call, uint64_t *number)
 /* --- replies that another node may know better -------------------------------------------------------- */
 
 static bool
+has_text(struct egw_slice message, const char *const *texts)
+{
+  for (; *texts != NULL; texts++)
+    if (memmem(message.ptr, message.len, *texts, strlen(*texts)) != NULL)
+      return true;
+  return false;
+}
+
+static bool
 says_missing(struct egw_slice message)
 {
   static const char *const texts[] = { "header not found", "unknown block", "block not found",
                                        "could not find block", "Block not found",
-                                       "header for hash not found", "Unknown block" };
-  size_t i;
+                                       "header for hash not found", "Unknown block", NULL };
 
-  for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-    if (memmem(message.ptr, message.len, texts[i], strlen(texts[i])) != NULL)
-      return true;
-  return false;
+  return has_text(message, texts);
+}
+
+/* The node has the block, but no state of so long ago. */
+static bool
+says_pruned(struct egw_slice message)
+{
+  static const char *const texts[] = { "missing trie node", "state is not available",
+                                       "state not available", "historical state", "state histories",
+                                       "pruned", NULL };
+
+  return has_text(message, texts);
+}
+
+/* What a contract says is an answer, whatever its words. */
+static bool
+is_revert(const struct egw_reply *r)
+{
+  static const char *const texts[] = { "revert", NULL };
+
+  return r->code == 3 || r->data.ptr != NULL || has_text(r->message, texts);
 }
 
 /* null can be the truth: an index that is too high, a transaction that nobody knows. */
@@ -89,15 +114,20 @@ null_is_wrong(const struct egw_call *call)
 }
 
 static bool
-is_missing(const struct egw_call *call)
+is_missing(const struct egw_call *call, struct upstream *upstream)
 {
   const struct egw_reply *r = &call->reply;
 
+  if (r->is_error && r->message.ptr != NULL && !is_revert(r) && call->dispatch.want.state &&
+      says_pruned(r->message)) {
+    if (call->dispatch.want.has_block && !call->dispatch.want.at_tip)
+      upstream_lacks(upstream, call->dispatch.want.lowest);
+    return true;
+  }
   if (!call->dispatch.want.known && !call->dispatch.want.hash)
     return false;
   if (r->is_error)
-    return r->code != 3 && r->data.ptr == NULL && r->message.ptr != NULL &&
-           says_missing(r->message);
+    return r->message.ptr != NULL && !is_revert(r) && says_missing(r->message);
   return egw_json_kind(r->body) == EGW_JSON_NULL && null_is_wrong(call);
 }
 
@@ -127,5 +157,5 @@ heed_reply(struct egw_call *call, struct upstream *upstream)
     head_saw(call->worker, upstream, n);
     return true;
   }
-  return !is_missing(call);
+  return !is_missing(call, upstream);
 }

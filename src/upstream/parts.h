@@ -29,6 +29,9 @@ uint32_t call_caps(const struct egw_call *call);
 /* Fills in call->dispatch.want. */
 void want_of(struct egw_call *call);
 
+/* The upstream has no state (logs, receipts) at `block` and below. Any thread. */
+void upstream_lacks(struct upstream *upstream, uint64_t block);
+
 /* The call's reply, just set, and the head of the network: learns from it, corrects a height. false:
  * another upstream may know better. */
 bool heed_reply(struct egw_call *call, struct upstream *upstream);

@@ -40,19 +40,26 @@ egw_upstream(const struct egw_at *at, unsigned index, struct egw_upstream_info *
 }
 
 void
+upstream_lacks(struct upstream *upstream, uint64_t block)
+{
+  uint64_t lowest = atomic_load_explicit(&upstream->lowest, memory_order_relaxed), want;
+
+  if (block >= UINT64_MAX - 1)
+    return;
+  want = block + 2; /* 1 + the block above it */
+  while (lowest < want &&
+         !atomic_compare_exchange_weak_explicit(&upstream->lowest, &lowest, want,
+                                                memory_order_relaxed, memory_order_relaxed))
+    continue;
+}
+
+void
 egw_upstream_lacks(const struct egw_at *at, unsigned index, uint64_t block)
 {
   const struct egw_link *link = link_at(at, index);
-  uint64_t lowest, want;
 
-  if (link == NULL || block >= UINT64_MAX - 1)
-    return;
-  want = block + 2; /* 1 + the block above it */
-  lowest = atomic_load_explicit(&link->upstream->lowest, memory_order_relaxed);
-  while (lowest < want &&
-         !atomic_compare_exchange_weak_explicit(&link->upstream->lowest, &lowest, want,
-                                                memory_order_relaxed, memory_order_relaxed))
-    continue;
+  if (link != NULL)
+    upstream_lacks(link->upstream, block);
 }
 
 void
