@@ -167,8 +167,8 @@ test_hedge_trial(void)
   ok(only(host, at) == 2 && only(host, at + 1) == 2, "it is not asked");
   plugtest_advance(host, 1000);
   at = plugtest_reached(host);
-  SCRIPT(host, { .result = "1", .only_upstream = 1 });
-  ok(answered(start(host, BALANCE, PARAMS), "1") && only(host, at) == 1, "but tried in time");
+  SCRIPT(host, { .result = "1", .only_upstream = 1 }, { .result = "2", .only_upstream = 2 });
+  ok(answered(start(host, BALANCE, PARAMS), "2") && only(host, at) == 1, "but tried in time");
   at = plugtest_reached(host);
   SCRIPT(host, { .result = "1", .only_upstream = 1 }, { .result = "1", .only_upstream = 2 });
   start(host, BALANCE, PARAMS);

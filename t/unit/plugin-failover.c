@@ -322,23 +322,24 @@ test_breaker(void)
      "the story says so");
   plugtest_advance(host, 2000);
   at = plugtest_reached(host);
-  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1 },
+  SCRIPT(host, { .outcome = EGW_BAD_REPLY, .only_upstream = 1, .delay_ms = 500 },
          { .result = "1", .upstream_index = 1 });
   c = start(host, BALANCE, PARAMS);
-  ok(only(host, at) == 1, "after its time one call tries it");
-  ok(answered(c, "1"), "which is served elsewhere when that fails");
-  plugtest_advance(host, 2000);
+  ok(only(host, at + 1) == 1, "after its time it gets a copy of a call");
+  ok(answered(c, "1") && plugtest_reached_route(host, at).avoid == 1,
+     "which itself goes elsewhere, and does not wait");
+  plugtest_advance(host, 2500);
   at = plugtest_reached(host);
   start(host, BALANCE, PARAMS);
-  ok(only(host, at) == 0 && plugtest_reached_route(host, at).avoid == 1,
-     "then it is open for longer");
+  ok(plugtest_reached(host) == at + 1 && plugtest_reached_route(host, at).avoid == 1,
+     "it failed: then it is open for longer");
   plugtest_advance(host, 2000);
   at = plugtest_reached(host);
   SCRIPT(host, { .result = "2", .only_upstream = 1 }, { .result = "1", .upstream_index = 1 });
   c = start(host, BALANCE, PARAMS);
-  ok(answered(c, "2"), "the next try is answered");
+  ok(only(host, at + 1) == 1 && answered(c, "1"), "the next one is answered");
   start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, at + 1).avoid == 0, "and it is used again");
+  ok(plugtest_reached_route(host, at + 2).avoid == 0, "and it is used again");
   end(host);
 }
 
@@ -381,7 +382,7 @@ test_slow(void)
 {
   struct plugtest *host = host_with("", 2);
   struct plugtest_call *c;
-  unsigned i;
+  unsigned i, at;
 
   for (i = 0; i < 20; i++) {
     SCRIPT(host, { .result = "1", .delay_ms = i % 2 ? 300 : 5, .upstream_index = i % 2 });
@@ -389,16 +390,18 @@ test_slow(void)
     plugtest_advance(host, 300);
   }
   SCRIPT(host, { .result = "1" });
-  c = start(host, BALANCE, PARAMS); /* one looks whether it is still slow */
+  plugtest_advance(host, 5000);
+  at = plugtest_reached(host);
   c = start(host, BALANCE, PARAMS);
-  ok(plugtest_reached_route(host, 21).avoid == 2, "a slow one is avoided");
+  ok(only(host, at + 1) == 2 && plugtest_reached_route(host, at).avoid == 2,
+     "a slow one is avoided; it gets a copy of a call");
   ok(strstr(plugtest_end(c)->story, "avoids b: it is slow") != NULL, "the story says so");
   start(host, "debug_traceBlockByNumber", "[\"0x1\"]");
-  ok(plugtest_reached_route(host, 22).avoid == 0, "but not by heavy calls");
+  ok(plugtest_reached_route(host, at + 2).avoid == 0, "but not by heavy calls");
   for (i = 0; i < 10; i++) {
-    SCRIPT(host, { .result = "1", .delay_ms = 5, .upstream_index = 1 });
+    SCRIPT(host, { .result = "1", .delay_ms = 5, .only_upstream = 2 }, { .result = "1" });
     start(host, BALANCE, PARAMS);
-    plugtest_advance(host, 5);
+    plugtest_advance(host, 5000);
   }
   start(host, BALANCE, PARAMS);
   ok(plugtest_reached_route(host, plugtest_reached(host) - 1).avoid == 0,

@@ -100,33 +100,43 @@ lags(const struct egw_at *at, const struct egw_upstream_info *info, int64_t max_
          head->tip.number - info->head > (uint64_t)max_lag;
 }
 
+/* Whether its time has come, and this call may say so. While its link is down the core's
+ * probes see to it. */
+static bool
+is_due(_Atomic uint64_t *when, const struct egw_at *at, const struct breaker_limits *limits,
+       const struct egw_upstream_info *info, const struct breaker_view *view, bool may_try)
+{
+  uint64_t now = egw_now_ms(at->worker);
+
+  return may_try && info->up && view->trial == EGW_NO_UPSTREAM &&
+         claim(when, now, now + limits->open);
+}
+
 static enum shunned
 judge(struct breakers *breakers, const struct egw_at *at, const struct breaker_limits *limits,
       unsigned i, bool quick, struct breaker_view *out, bool may_try)
 {
   struct breaker *b = &breakers->at[i];
-  uint64_t now = egw_now_ms(at->worker);
   struct egw_upstream_info info;
 
   if (!egw_upstream(at, i, &info))
     return SHUNNED_NOT;
   if (atomic_load_explicit(&b->state, memory_order_relaxed) != BREAKER_CLOSED) {
-    /* While its link is down the core's probes see to it. */
-    if (!may_try || !info.up || out->trial != EGW_NO_UPSTREAM ||
-        !claim(&b->until_ms, now, now + limits->open))
-      return SHUNNED_OPEN;
-    atomic_store(&b->state, BREAKER_TRIAL);
-    out->trial = i;
-    return SHUNNED_NOT;
+    if (is_due(&b->until_ms, at, limits, &info, out, may_try)) {
+      atomic_store(&b->state, BREAKER_TRIAL);
+      out->trial = i;
+    }
+    return SHUNNED_OPEN;
   }
-  if (atomic_load_explicit(&b->quiet_ms, memory_order_relaxed) > now)
+  if (atomic_load_explicit(&b->quiet_ms, memory_order_relaxed) > egw_now_ms(at->worker))
     return SHUNNED_QUIET;
   if (lags(at, &info, limits->max_lag))
     return SHUNNED_LAGGING;
-  if (quick && atomic_load_explicit(&b->slow, memory_order_relaxed) &&
-      !claim(&b->slow_ms, now, now + limits->open))
-    return SHUNNED_SLOW;
-  return SHUNNED_NOT;
+  if (!quick || !atomic_load_explicit(&b->slow, memory_order_relaxed))
+    return SHUNNED_NOT;
+  if (is_due(&b->slow_ms, at, limits, &info, out, may_try))
+    out->trial = i;
+  return SHUNNED_SLOW;
 }
 
 void

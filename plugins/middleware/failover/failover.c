@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define QUICK_COST 20u /* calls up to here do not wait for an upstream that is slow */
-#define HEAVY_COST 50u /* calls from here on do not try one that failed before */
 
 static const char *const nonce_choices[] = { "any", "max", NULL };
 
@@ -42,8 +41,7 @@ static const struct egw_option options[] = {
   { .name = "breaker_open", .type = EGW_OPT_DURATION,
     .offset = offsetof(struct failover, breaker.open), .fallback = "5s", .min = 1,
     .max = 3600000,
-    .help =
-        "how long it is open before one call tries the upstream; it doubles up to 16 times" },
+    .help = "how long it is open before the upstream is tried; it doubles up to 16 times" },
   { .name = "max_lag", .type = EGW_OPT_INT,
     .offset = offsetof(struct failover, breaker.max_lag), .fallback = "10", .min = 0,
     .max = 1000000000,
@@ -264,20 +262,18 @@ explain_view(const struct egw_at *at, struct egw_call *call, const struct breake
     if ((view->avoid >> i & 1) != 0 && egw_upstream(at, i, &info))
       egw_explain(call, "failover avoids %s: %s", info.name, shunned_text(view->why[i]));
   if (view->trial != EGW_NO_UPSTREAM && egw_upstream(at, view->trial, &info))
-    egw_explain(call, "failover tries %s again", info.name);
+    egw_explain(call, "failover sends %s a copy, to see how it does", info.name);
 }
 
 /* Sends it down. What may not be sent twice is left to the core, which knows when nothing was
  * sent. */
 static enum egw_verdict
-go_down(const struct egw_at *at, struct egw_call *call, unsigned trial, bool twice)
+go_down(const struct egw_at *at, struct egw_call *call, bool twice)
 {
   struct state *state = at->state;
   struct egw_route route = state->base;
 
   route.avoid |= state->avoid;
-  if (trial != EGW_NO_UPSTREAM)
-    route.only = UINT64_C(1) << trial;
   route.once = route.once || twice;
   state->mode = twice ? MODE_PLAIN : MODE_WATCH;
   state->attempts = 1;
@@ -286,20 +282,21 @@ go_down(const struct egw_at *at, struct egw_call *call, unsigned trial, bool twi
   return EGW_NEXT;
 }
 
-/* What is to be avoided; gives the upstream that this call may try, or EGW_NO_UPSTREAM. */
-static unsigned
+/* What is to be avoided; what is avoided for long enough gets a copy of the call. */
+static void
 look_around(const struct egw_at *at, struct egw_call *call, bool twice)
 {
   const struct failover *f = at->self;
   const struct egw_method_info *info = egw_method_info(call);
   struct state *state = at->state;
+  bool quick = info != NULL && info->cost <= QUICK_COST;
   struct breaker_view view;
 
-  breakers_view(f->breakers, at, &f->breaker, info != NULL && info->cost <= QUICK_COST,
-                twice && info->cost < HEAVY_COST && state->base.only == 0, &view);
+  breakers_view(f->breakers, at, &f->breaker, quick, quick && twice, &view);
   explain_view(at, call, &view);
   state->avoid = view.avoid;
-  return view.trial;
+  if (view.trial != EGW_NO_UPSTREAM)
+    trial_start(at, call, view.trial);
 }
 
 static enum egw_verdict
@@ -309,7 +306,6 @@ failover_request(const struct egw_at *at, struct egw_call *call)
   struct state *state = at->state;
   struct mine *mine = at->mine;
   bool twice;
-  unsigned trial;
 
   if (state->mode != MODE_NONE) /* sent again from above */
     return EGW_NEXT;
@@ -317,14 +313,14 @@ failover_request(const struct egw_at *at, struct egw_call *call)
   state->mode = MODE_WATCH;
   egw_routed(call, &state->base);
   twice = info != NULL && info->idempotent && !state->base.once;
-  trial = look_around(at, call, twice);
-  if (info == NULL || state->base.once || trial != EGW_NO_UPSTREAM)
-    return go_down(at, call, trial, twice);
+  look_around(at, call, twice);
+  if (info == NULL || state->base.once)
+    return go_down(at, call, twice);
   if (strcmp(info->name, "eth_sendRawTransaction") == 0 && rawtx_start(at, call))
     return EGW_WAIT;
   if (twice && (nonce_start(at, call) || hedge_start(at, call)))
     return EGW_WAIT;
-  return go_down(at, call, trial, twice);
+  return go_down(at, call, twice);
 }
 
 static enum egw_verdict

@@ -6,6 +6,7 @@
  *   subject.c    what block a call is about
  *   witness.c    takes note of each reply: class, health, what an upstream lacks
  *   breaker.c    how the upstreams do
+ *   trial.c      copies of calls for upstreams that are avoided
  *   retry.c      whether a call is sent again, where and when
  *   telling.c    the reply that tells the client most, while others are tried
  *   choose.c     picks one upstream, for calls that go to a certain one
@@ -121,9 +122,15 @@ const struct subject *failover_subject(const struct egw_call *call, struct state
 struct verdict witness(const struct egw_at *at, struct egw_call *call, struct state *state,
                        const struct egw_reply *reply, uint64_t ms);
 
-/* The same for a call that may be gone, about `method`. */
-struct verdict witness_sent(const struct egw_at *at, struct egw_slice method,
-                            const struct egw_method_info *info, const struct egw_reply *reply);
+/* The same for a copy whose call may be gone. `ms` -1: how long it took says nothing. */
+struct verdict
+witness_copy(const struct egw_at *at, struct egw_slice method,
+             const struct egw_method_info *info, const struct egw_reply *reply, int64_t ms);
+
+/* --- trial.c ----------------------------------------------------------------------------- */
+
+/* Sends a copy of the call (one that may be sent twice) to an upstream that is avoided. */
+void trial_start(const struct egw_at *at, struct egw_call *call, unsigned upstream);
 
 /* --- retry.c ----------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@ plugins_middleware_failover_failover_so_SOURCES = \
 	plugins/middleware/failover/subject.h \
 	plugins/middleware/failover/telling.c \
 	plugins/middleware/failover/telling.h \
+	plugins/middleware/failover/trial.c \
 	plugins/middleware/failover/txhash.c \
 	plugins/middleware/failover/txhash.h \
 	plugins/middleware/failover/witness.c \

@@ -255,8 +255,9 @@ on_sent(void *arg, const struct egw_reply *reply)
   struct copy *copy = arg;
   struct tx *tx = copy->tx;
   unsigned upstream = copy->upstream;
-  struct verdict v = witness_sent(&tx->at, EGW_LIT("eth_sendRawTransaction"),
-                                  tx->call != NULL ? egw_method_info(tx->call) : NULL, reply);
+  struct verdict v =
+      witness_copy(&tx->at, EGW_LIT("eth_sendRawTransaction"),
+                   tx->call != NULL ? egw_method_info(tx->call) : NULL, reply, -1);
 
   free(copy);
   tx->sending--;

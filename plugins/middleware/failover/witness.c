@@ -130,12 +130,12 @@ witness(const struct egw_at *at, struct egw_call *call, struct state *state,
 }
 
 struct verdict
-witness_sent(const struct egw_at *at, struct egw_slice method,
-             const struct egw_method_info *info, const struct egw_reply *reply)
+witness_copy(const struct egw_at *at, struct egw_slice method,
+             const struct egw_method_info *info, const struct egw_reply *reply, int64_t ms)
 {
   const struct failover *f = at->self;
   struct verdict v = classify(f->rules, method, info, reply);
 
-  note(at, info, reply, &v, -1);
+  note(at, info, reply, &v, info != NULL && info->cost <= CHEAP ? ms : -1);
   return v;
 }
