@@ -24,7 +24,7 @@ struct fake_redis {
   fake_fn *fn;
   int port;
   unsigned conns, commands;     /* ever */
-  struct fake_conn *last;
+  struct fake_conn *last, *all;
 };
 
 struct fake_conn {
@@ -33,6 +33,7 @@ struct fake_conn {
   redisReader *reader;
   char bytes[65536];
   bool gone;
+  struct fake_conn *next;       /* of all that are open */
 };
 
 static struct fake_redis fake;
@@ -49,11 +50,16 @@ fake_free(uv_handle_t *handle)
 static void
 fake_close(struct fake_conn *c)
 {
+  struct fake_conn **at;
+
   if (c->gone)
     return;
   c->gone = true;
   if (fake.last == c)
     fake.last = NULL;
+  for (at = &fake.all; *at != c; at = &(*at)->next)
+    ;
+  *at = c->next;
   uv_close((uv_handle_t *)&c->tcp, fake_free);
 }
 
@@ -145,17 +151,17 @@ fake_accept(uv_stream_t *listener, int status)
     abort();
   fake.conns++;
   fake.last = c;
+  c->next = fake.all;
+  fake.all = c;
   uv_read_start((uv_stream_t *)&c->tcp, fake_room, fake_read);
 }
 
 static inline void
-fake_start(fake_fn *fn)
+fake_listen(void)
 {
-  struct sockaddr_in sa = { .sin_family = AF_INET };
+  struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((uint16_t)fake.port) };
   int len = sizeof sa;
 
-  memset(&fake, 0, sizeof fake);
-  fake.fn = fn;
   sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   uv_tcp_init(&kit_worker.loop, &fake.listener);
   if (uv_tcp_bind(&fake.listener, (struct sockaddr *)&sa, 0) != 0 ||
@@ -165,14 +171,29 @@ fake_start(fake_fn *fn)
   fake.port = ntohs(sa.sin_port);
 }
 
+static inline void
+fake_start(fake_fn *fn)
+{
+  memset(&fake, 0, sizeof fake);
+  fake.fn = fn;
+  fake_listen();
+}
+
 /* Nobody listens there any more; what is connected is closed. */
 static inline void
 fake_stop(void)
 {
-  if (fake.last != NULL)
-    fake_close(fake.last);
+  while (fake.all != NULL)
+    fake_close(fake.all);
   if (!uv_is_closing((uv_handle_t *)&fake.listener))
     uv_close((uv_handle_t *)&fake.listener, NULL);
+}
+
+/* After fake_stop(), and turns of the loop: at the same port. */
+static inline void
+fake_restart(void)
+{
+  fake_listen();
 }
 
 #endif

@@ -102,6 +102,7 @@ take(void *arg, enum share_outcome o, struct egw_buf *value)
 }
 
 static bool answered(void) { return answers > 0; }
+static bool is_raised(void) { return epoch == 1; }
 
 static bool
 counted(void)
@@ -273,6 +274,24 @@ test_flush(void)
   end();
 }
 
+/* A flush while the server is away is made up for as soon as it is back, whoever asks then. */
+static void
+test_flush_away(void)
+{
+  begin(NULL);
+  look();
+  keep("true");
+  is_int(look(), SHARE_HIT, "there");
+  fake_stop();
+  kit_pass(50);
+  share_flush(share);
+  ok(!asks(), "the server is away: nothing is asked");
+  fake_restart();
+  ok(kit_until(is_raised, 8000), "it is back: the epoch is raised, though nobody asked");
+  is_int(look(), SHARE_MISS, "what was there is gone");
+  end();
+}
+
 static void
 test_silence(void)
 {
@@ -301,6 +320,7 @@ main(void)
   test_lies();
   test_secret();
   test_flush();
+  test_flush_away();
   test_silence();
   ok(kit_end(), "no handle is left");
   return done_testing();

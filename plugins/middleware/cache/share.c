@@ -25,7 +25,8 @@ struct share {
   bool known, asked;            /* the epoch; a question for it is under way */
   unsigned flushes;             /* of the options' common ones: when the epoch was asked for */
   uint64_t known_ms;
-  bool raise, raising;          /* it is this worker's to raise; under way */
+  bool raise, raising;          /* it is this worker's to raise; under way... */
+  bool again;                   /* ...and once more after that */
   struct share_counts counts;
 };
 
@@ -68,18 +69,23 @@ on_epoch(void *arg, const struct redis_answer *answer)
     s->counts.errors++;
 }
 
+/* What is read while it is being raised may be the old one, which on another connection comes
+ * first. share_flush() counts in the other order, so that no flush is missed in between. */
 static void
 ask_epoch(struct share *s)
 {
+  unsigned flushes = atomic_load(&s->options->common->flushes);
   char name[PREFIX_MAX + 8];
   struct egw_slice args[2] = { EGW_LIT("GET"), { name, 0 } };
 
-  if (s->asked)
+  if (s->asked || atomic_load(&s->options->common->raising) > 0)
     return;
   args[1].len = (size_t)snprintf(name, sizeof name, "%sepoch", s->options->prefix);
-  s->flushes = atomic_load(&s->options->common->flushes);
+  s->flushes = flushes;
   s->asked = redis_ask(s->reads, args, 2, on_epoch, s) != NULL;
 }
+
+static void raise_epoch(struct share *s);
 
 static void
 on_ready(void *arg)
@@ -97,6 +103,10 @@ on_raised(void *arg, const struct redis_answer *answer)
     s->counts.errors++;
     return; /* tried again by the next one that would use it */
   }
+  if (s->again) {
+    raise_epoch(s);
+    return;
+  }
   s->raise = false;
   atomic_fetch_sub(&s->options->common->raising, 1);
 }
@@ -108,17 +118,29 @@ raise_epoch(struct share *s)
   struct egw_slice args[2] = { EGW_LIT("INCR"), { name, 0 } };
 
   args[1].len = (size_t)snprintf(name, sizeof name, "%sepoch", s->options->prefix);
+  s->again = false;
   s->raising = redis_ask(s->writes, args, 2, on_raised, s) != NULL;
+}
+
+static void
+on_writes_ready(void *arg)
+{
+  struct share *s = arg;
+
+  if (s->raise && !s->raising)
+    raise_epoch(s);
 }
 
 void
 share_flush(struct share *s)
 {
-  atomic_fetch_add(&s->options->common->flushes, 1);
   if (!s->raise)
     atomic_fetch_add(&s->options->common->raising, 1);
   s->raise = true;
-  if (!s->raising)
+  atomic_fetch_add(&s->options->common->flushes, 1);
+  if (s->raising)
+    s->again = true;
+  else
     raise_epoch(s);
 }
 
@@ -297,7 +319,7 @@ share_new(const struct share_options *options, struct egw_worker *worker)
   s->worker = worker;
   o.ready_arg = s;
   s->reads = redis_client_new(&o, worker);
-  o.ready = NULL;
+  o.ready = on_writes_ready;
   o.what = "redis (writes)";
   o.timeout_ms *= WRITE_FACTOR;
   if (o.timeout_ms < WRITE_MIN_MS)

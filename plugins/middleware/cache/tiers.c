@@ -244,22 +244,23 @@ tiers_keep(struct tiers_desk *desk, const struct egw_at *at, struct egw_slice ke
   tiers_count(desk, at);
 }
 
+/* The tiers first: who has the new count of flushes then can't get anything old from them, and
+ * what is got by who has the old count is not believed. */
 void
 tiers_flush(struct tiers_desk *desk, const struct egw_at *at, bool same)
 {
   if (desk == NULL)
     return;
-  atomic_fetch_add(&desk->tiers->flushes, 1);
-  if (!same)
-    return; /* keys tell the chains apart */
 #ifdef HAVE_LMDB
-  if (desk->disk != NULL)
+  if (same && desk->disk != NULL)
     disk_clear(desk->disk);
 #endif
 #ifdef HAVE_HIREDIS
-  if (desk->share != NULL)
+  if (same && desk->share != NULL)
     share_flush(desk->share);
 #endif
+  (void)same; /* if not, keys tell the chains apart; and in a build with neither */
+  atomic_fetch_add(&desk->tiers->flushes, 1);
   tiers_count(desk, at);
 }
 
