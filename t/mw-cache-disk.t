@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Middleware cache: the tier on disk, in the whole program. Gateways are killed, and what they kept is
-served by the next one without asking the node."""
+"""Middleware cache: the tier on disk, in the whole program. Gateways are killed, and what they
+kept is served by the next one without asking the node."""
 import os
 import random
 import shutil
@@ -98,7 +98,8 @@ def fill(env, gw):
 def forbid(env):
     """The node answers nothing of what is kept."""
     names = {method for method, _ in ASKS} - {"eth_getBlockByNumber"}
-    low = {rawjson.compact(params) for method, params in ASKS if method == "eth_getBlockByNumber"}
+    low = {rawjson.compact(params) for method, params in ASKS
+           if method == "eth_getBlockByNumber"}
     env.node.script = lambda req: req.error(-32000, "not here") \
         if req.method in names or req.params in low else None
 
@@ -178,7 +179,8 @@ def killed(env):
             again(gw)
         with gw.http() as client:
             for method, params in asks:
-                tap.eq(client.call(method, params).ok(), want(env, method, params), "the last life")
+                tap.eq(client.call(method, params).ok(), want(env, method, params),
+                       "the last life")
             client.call("eth_getBalance", [A, "0x1"])
         tap.at_least(gw.metric("ethrpcgw_cache_disk_hits_total"), 1, "hits on disk")
         tap.eq(gw.metric("ethrpcgw_cache_disk_errors_total"), 0, "damaged answers")
@@ -225,11 +227,13 @@ def damaged(env, how):
                 tap.eq(client.call(method, params).ok(), want(env, method, params), method)
             tap.contains(gw.log(), " error cache: disk: ", "log")
             tap.eventually(lambda: client.call("eth_getCode", [A, "0x1"]) and
-                           gw.metric("ethrpcgw_cache_disk_errors_total") >= 1, 5, "an error counts")
+                           gw.metric("ethrpcgw_cache_disk_errors_total") >= 1, 5,
+                           "an error counts")
         tap.eq(os.stat(folder.file("cache.mdb")).st_size, before, "size of the file")
 
 
-@row("cache", "on disk: a damaged answer is asked for again", clients="-", upstreams="http", **PLAIN)
+@row("cache", "on disk: a damaged answer is asked for again", clients="-", upstreams="http",
+     **PLAIN)
 def flipped(env):
     with Folder() as folder:
         with gateway(env, folder.path) as gw:
@@ -250,8 +254,8 @@ def flipped(env):
             tap.eq(gw.metric("ethrpcgw_cache_disk_errors_total"), 1, "damaged answers")
 
 
-@row("cache", "on disk: what history took back does not come back", clients="-", upstreams="http",
-     **PLAIN)
+@row("cache", "on disk: what history took back does not come back", clients="-",
+     upstreams="http", **PLAIN)
 def flushed(env):
     with Folder() as folder:
         with gateway(env, folder.path) as gw, gw.http() as client:
@@ -269,11 +273,13 @@ def flushed(env):
             tap.eq(gw.metric("ethrpcgw_cache_disk_hits_total"), 0, "hits on disk")
 
 
-@row("cache", "on disk: answers that are too long for it", clients="-", upstreams="http", **PLAIN)
+@row("cache", "on disk: answers that are too long for it", clients="-", upstreams="http",
+     **PLAIN)
 def long_ones(env):
     big = b'"0x%s"' % (b"ab" * (3 << 19))
     env.node.script = lambda req: req.result(big) if req.method == "eth_getCode" else None
-    with Folder() as folder, gateway(env, folder.path, disk_size="64MiB", max_value="16MiB") as gw:
+    with Folder() as folder, gateway(env, folder.path, disk_size="64MiB",
+                                     max_value="16MiB") as gw:
         with gw.http() as client:
             final(gw, client)
             tap.eq(client.call("eth_getCode", [A, "0x1"]).ok(), big, "code")
