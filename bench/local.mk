@@ -24,7 +24,10 @@ bench-micro-cache: bench/micro-cache$(EXEEXT)
 EXTRA_PROGRAMS += bench/node bench/idle
 bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
-EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py
+EXTRA_PROGRAMS += bench/load bench/fanout
+bench_load_SOURCES = bench/load.c
+bench_fanout_SOURCES = bench/fanout.c
+EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
@@ -39,3 +42,13 @@ bench-batch: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
 .PHONY: bench-walk
 bench-walk: ethrpc-gw$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/walk.py $(BENCH_FLAGS)
+
+# A head told to thousands of subscribers: see bench/push.py.
+.PHONY: bench-push
+bench-push: ethrpc-gw$(EXEEXT) bench/fanout$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/push.py $(BENCH_FLAGS)
+
+# Answers from the cache beside nginx, and what pollers cost the node: see bench/hits.py.
+.PHONY: bench-hits
+bench-hits: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/hits.py $(BENCH_FLAGS)
