@@ -175,6 +175,7 @@ def of_form(env, form, head):
 def forms(env, client):
     settled(env, client)
     head = env.chain.headers[-1]
+    same(env, client, "eth_getBalance", [B])      # the node takes that
     same(env, client, "eth_getBalance", [A, "latest"])
     for form in FORMS:
         kept(env, client, "eth_getBalance", [A] + of_form(env, form, head))
@@ -244,10 +245,21 @@ def refused(env, client):
         same(env, client, "eth_getBalance", [A, "latest"], 2)
         same(env, client, "eth_getBalance", [A, env.chain.headers[-1]["number"]], 2)
         same(env, client, "eth_getCode", [A, "latest"])
-        kept(env, client, "eth_getCode", [A], "other methods are not concerned")
+        kept(env, client, "eth_getCode", [A, "latest"], "other methods are not concerned")
     tap.at_most(env.gw.metric("ethrpcgw_cache_refused_total"), 2, "found out once by each worker")
     same(env, client, "eth_getBalance", [A, "0x1"])
     kept(env, client, "eth_getBalance", [A, "0x1"], "what is final")
+
+
+@row("cache", "a node that wants the block to be named", clients="http ws ipc", upstreams="ws", **WITH)
+def named(env, client):
+    env.node.script = lambda req: req.error(-32602, "missing value for required argument 1") \
+        if req.method == "eth_getBalance" and len(req.args()) < 2 else None
+    settled(env, client)
+    for _ in range(2):
+        same(env, client, "eth_getBalance", [A, "latest"])
+        client.call("eth_getBalance", [A]).refused(-32602)
+    kept(env, client, "eth_getBalance", [A, "latest"])
 
 
 @row("cache", "errors are those of the client's own words", clients="http", upstreams="ws", **WITH)
@@ -290,6 +302,7 @@ def always(env, client):
     settled(env, client)
     head = env.chain.headers[-1]
     tap.eq(asked_as(env, client, [A, "latest"]), [{"blockHash": head["hash"]}], "resolved")
+    tap.eq(asked_as(env, client, [A]), [], "as the node takes it")
     tap.eq(asked_as(env, client, [A]), None, "kept")
     env.chain.mine()
     tap.eventually(lambda: asked_as_new(env, client), 2, "the new head is polled for")

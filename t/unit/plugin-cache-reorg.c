@@ -26,11 +26,11 @@ test_state(void)
   kit_script(&k, { .result = "\"0x1\"" });
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x77\"]");
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x74\"]");
-  kit_ask(&k, BALANCE, "[\"0xa\"]");
+  kit_ask(&k, BALANCE, "[\"0xa\",\"latest\"]");
   kit_reorg(&k, 118);
   kit_script(&k, { .result = "\"0x2\"" });
   ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\",\"0x77\"]")->body, "\"0x2\"") == 0 &&
-         strcmp(kit_ask(&k, BALANCE, "[\"0xa\"]")->body, "\"0x2\"") == 0,
+         strcmp(kit_ask(&k, BALANCE, "[\"0xa\",\"latest\"]")->body, "\"0x2\"") == 0,
      "after a reorg of 3 the new blocks are asked for");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x77\"]", "\"0x2\""), "and kept");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x74\"]", "\"0x1\""), "blocks below it are not touched");
@@ -51,14 +51,15 @@ test_in_flight(void)
   kit_open(&k, "");
   kit_script(&k, { .result = "\"0x1\"", .delay_ms = 100 }, { .result = "\"0x2\"" });
   call = plugtest_call(k.host, &(struct plugtest_spec){ .method = BALANCE,
-                                                        .params = "[\"0xa\"]" });
+                                                        .params = "[\"0xa\",\"latest\"]" });
   plugtest_run(k.host);
   kit_reorg(&k, 118);
   plugtest_advance(k.host, 200);
   ok(strcmp(plugtest_end(call)->body, "\"0x1\"") == 0,
      "an answer of a block that goes meanwhile");
   is_int(plugtest_metric(k.host, "stored"), 0, "is not kept");
-  ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\"]")->body, "\"0x2\"") == 0, "nor given to the next");
+  ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\",\"latest\"]")->body, "\"0x2\"") == 0,
+     "nor given to the next");
   kit_close(&k);
 }
 

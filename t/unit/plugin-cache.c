@@ -96,6 +96,7 @@ test_latest(void)
 
   kit_open(&k, "");
   kit_script(&k, { .result = "\"0x5\"" });
+  kit_ask(&k, BALANCE, "[\"0xc\"]"); /* this node takes that */
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
      "the node is asked for the block that is the latest");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"latest\"]", "\"0x5\"") &&
@@ -120,6 +121,23 @@ test_latest(void)
   kit_settle(&k);
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"safe\"]", BY_HASH(&k, 110), "\"0x6\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",\"0x6e\"]", "\"0x6\""), "safe");
+  kit_close(&k);
+}
+
+static void
+test_omitted(void)
+{
+  struct kit k;
+
+  kit_open(&k, "");
+  kit_script(&k, BAD, { .result = "\"0x5\"" });
+  kit_ask(&k, BALANCE, "[\"0xa\"]");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
+     "the latest is kept");
+  kit_script(&k, BAD, { .result = "\"0x5\"" });
+  ok(kit_ask(&k, BALANCE, "[\"0xa\"]")->is_error, "a node that wants it to be named is heard");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\""), "each time");
+  ok(kit_hit(&k, BALANCE, "[\"0xa\"]", "\"0x5\""), "until it may be left out");
   kit_close(&k);
 }
 
@@ -166,14 +184,14 @@ test_tags_option(void)
   ok(kit_hit(&k, "eth_blockNumber", "[]", "\"0x79\""), "the new one too");
   k.head.settled = false;
   kit_tell(&k);
-  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", NULL, "\"0x5\"") &&
          kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""),
      "not settled: the node is asked");
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"finalized\"]", NULL, "\"0x5\""), "for other tags too");
   k.head.settled = true;
   k.head.pushed = false;
   kit_tell(&k);
-  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", NULL, "\"0x5\"") &&
          kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\""),
      "auto: not while heads are polled");
   kit_close(&k);
@@ -182,19 +200,19 @@ test_tags_option(void)
   k.head.pushed = false;
   kit_tell(&k);
   ok(kit_hit(&k, "eth_blockNumber", "[]", "\"0x78\"") &&
-         kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+         kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
      "always: also then");
   k.head.live = false;
   kit_tell(&k);
   ok(kit_asked(&k, "eth_blockNumber", "[]", NULL, "\"0x5\"") &&
-         kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\"") &&
+         kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", NULL, "\"0x5\"") &&
          kit_asked(&k, BALANCE, "[\"0xa\",\"0x78\"]", NULL, "\"0x5\""),
      "but not when all nodes are lost");
   kit_close(&k);
   kit_open(&k, "tags = \"never\";");
   kit_script(&k, { .result = "\"0x5\"" });
   ok(kit_ask(&k, "eth_blockNumber", "[]")->skipped &&
-     kit_asked(&k, BALANCE, "[\"0xa\"]", NULL, "\"0x5\""),
+     kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", NULL, "\"0x5\""),
      "never");
   ok(kit_asked(&k, BALANCE, "[\"0xa\",\"0x78\"]", BY_HASH(&k, 120), "\"0x5\"") &&
          kit_hit(&k, BALANCE, "[\"0xa\",\"0x78\"]", "\"0x5\""),
@@ -210,29 +228,31 @@ test_refusal(void)
 
   kit_open(&k, "");
   kit_script(&k, BAD, { .result = "\"0x5\"" });
-  ok(kit_ask(&k, BALANCE, "[\"0xa\"]")->sent == 2, "refused: it is sent again");
-  ok(strcmp(plugtest_reached_params(k.host, 1), "[\"0xa\"]") == 0, "as it was asked");
+  ok(kit_ask(&k, BALANCE, "[\"0xa\",\"latest\"]")->sent == 2, "refused: it is sent again");
+  ok(strcmp(plugtest_reached_params(k.host, 1), "[\"0xa\",\"latest\"]") == 0,
+     "as it was asked");
   is_int(plugtest_metric(k.host, "refused"), 1, "and is noted");
   ok(kit_asked(&k, BALANCE, "[\"0xb\",\"latest\"]", NULL, "\"0x5\"") &&
          kit_asked(&k, BALANCE, "[\"0xb\",\"0x77\"]", NULL, "\"0x5\"") &&
-         kit_asked(&k, BALANCE, "[\"0xb\"]", NULL, "\"0x5\""),
+         kit_asked(&k, BALANCE, "[\"0xb\",\"latest\"]", NULL, "\"0x5\""),
      "from then on as it is, and not kept");
-  ok(kit_asked(&k, "eth_getCode", "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+  ok(kit_asked(&k, "eth_getCode", "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
      "other methods are tried");
   kit_ask(&k, BALANCE, "[\"0xa\",\"0x1\"]");
   ok(kit_hit(&k, BALANCE, "[\"0xa\",\"0x1\"]", "\"0x5\""), "what is final is kept by number");
   plugtest_advance(k.host, 600001);
-  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""),
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
      "after ten minutes it is tried again");
   kit_close(&k);
 
   kit_open(&k, "");
   kit_script(&k, BAD, { .is_error = true, .code = -32602, .message = "your own" },
              { .result = "\"0x5\"" });
-  ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\"]")->message, "your own") == 0,
+  ok(strcmp(kit_ask(&k, BALANCE, "[\"0xa\",\"latest\"]")->message, "your own") == 0,
      "a question that is bad in itself: the client gets the answer to its own words");
   is_int(plugtest_metric(k.host, "refused"), 0, "that says nothing about hashes");
-  ok(kit_asked(&k, BALANCE, "[\"0xa\"]", BY_HASH(&k, 120), "\"0x5\""), "they are still used");
+  ok(kit_asked(&k, BALANCE, "[\"0xa\",\"latest\"]", BY_HASH(&k, 120), "\"0x5\""),
+     "they are still used");
   kit_close(&k);
 }
 
@@ -245,14 +265,17 @@ test_errors(void)
   kit_open(&k, "");
   kit_script(&k, { .is_error = true, .code = 3, .message = "execution reverted",
                    .data = "\"0x08c3\"" });
-  ok(kit_ask(&k, "eth_call", "[{}]")->sent == 1 && kit_ask(&k, "eth_call", "[{}]")->sent == 1,
+  ok(kit_ask(&k, "eth_call", "[{},\"latest\"]")->sent == 1 &&
+     kit_ask(&k, "eth_call", "[{},\"latest\"]")->sent == 1,
      "a revert is an answer; it is not kept");
   kit_script(&k, { .is_error = true, .code = -32005, .message = "limit" });
-  ok(kit_ask(&k, "eth_call", "[{}]")->sent == 1, "a limit has nothing to do with the block");
+  ok(kit_ask(&k, "eth_call", "[{},\"latest\"]")->sent == 1,
+     "a limit has nothing to do with the block");
   kit_script(&k, { .outcome = EGW_MAYBE_SENT, .why = "reset" });
-  ok(kit_ask(&k, "eth_call", "[{}]")->sent == 1, "a fault is a matter of the stages below");
+  ok(kit_ask(&k, "eth_call", "[{},\"latest\"]")->sent == 1,
+     "a fault is a matter of the stages below");
   kit_script(&k, NOT_FOUND, { .result = "\"0x1\"" });
-  ok(strcmp(kit_ask(&k, "eth_call", "[{}]")->body, "\"0x1\"") == 0,
+  ok(strcmp(kit_ask(&k, "eth_call", "[{},\"latest\"]")->body, "\"0x1\"") == 0,
      "a block that a node lacks: asked again");
   ok(kit_asked(&k, "eth_call", "[{},\"0x78\"]",
                kit_text(&k, "[{},{\"blockHash\":\"%s\"}]", kit_hash(&k, 120)), "\"0x1\""),
@@ -262,7 +285,7 @@ test_errors(void)
     kit_ask(&k, "eth_call", "[{},\"latest\",{}]");
   }
   is_int(plugtest_metric(k.host, "refused"), 1, "three such in a row: no hashes for a minute");
-  ok(kit_asked(&k, "eth_call", "[{}]", NULL, "\"0x1\""), "as it is");
+  ok(kit_asked(&k, "eth_call", "[{},\"latest\"]", NULL, "\"0x1\""), "as it is");
   plugtest_advance(k.host, 60001);
   ok(kit_asked(&k, "eth_call", "[{},\"latest\",1]",
                kit_text(&k, "[{},{\"blockHash\":\"%s\"},1]", kit_hash(&k, 120)), "\"0x1\""),
@@ -297,7 +320,8 @@ test_sizes(void)
 static void
 test_explained(void)
 {
-  struct plugtest_spec spec = { .method = BALANCE, .params = "[\"0xa\"]", .explain = true };
+  struct plugtest_spec spec = { .method = BALANCE, .params = "[\"0xa\",\"latest\"]",
+                                .explain = true };
   struct kit k;
 
   kit_open(&k, "");
@@ -326,6 +350,7 @@ main(void)
   test_archive();
   test_unknown();
   test_latest();
+  test_omitted();
   test_blocks();
   test_tags_option();
   test_refusal();

@@ -188,6 +188,8 @@ cache_reply(const struct egw_at *at, struct egw_call *call, const struct egw_rep
   }
   if (state->phase == PHASE_RESENT)
     learn(at, call, reply);
+  if (state->phase == PHASE_OMITTED && reply->outcome == EGW_OK && !reply->is_error)
+    cache_method(at->mine, egw_method_info(call))->may_omit = true;
   if (state->phase != PHASE_ASKED && state->phase != PHASE_REWRITTEN)
     return EGW_NEXT;
   if (reply->outcome == EGW_OK && reply->is_error && state->phase == PHASE_REWRITTEN &&

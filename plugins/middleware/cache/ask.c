@@ -202,6 +202,7 @@ read_array(const struct rules_method *method, struct egw_slice params, struct as
   }
   out->after = EGW_LIT("");
   out->kind = ASK_LATEST;
+  out->omitted = true;
   return method->optional && out->part_count == at;
 }
 
@@ -211,7 +212,7 @@ ask_read(const struct rules_method *method, struct egw_slice params, struct ask 
   int at = method->info->block_param;
 
   out->part_count = 0;
-  out->filter = false;
+  out->filter = out->omitted = false;
   if (egw_json_kind(params) != EGW_JSON_ARRAY)
     return false;
   if (method->info->method_class == EGW_CLASS_CONSTANT ||

@@ -26,6 +26,7 @@ struct ask_end {
 
 struct ask {
   enum ask_kind kind;
+  bool omitted;             /* LATEST: as no block is named, which some nodes refuse */
   bool filter;              /* the reference is in a filter object; parts: its other members */
   uint64_t number;          /* NUMBER */
   unsigned char hash[32];   /* HASH */

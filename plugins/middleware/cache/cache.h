@@ -66,6 +66,7 @@ struct shared {
 
 struct method {
   struct rules_method rules;      /* info NULL: a free slot */
+  bool may_omit;                  /* a node has answered a call that left its block out */
   uint64_t off_until;
   unsigned strikes;
 };
@@ -85,6 +86,7 @@ enum phase {
   PHASE_ASKED,                    /* below, as the client sent it */
   PHASE_REWRITTEN,                /* below, in other words */
   PHASE_RESENT,                   /* that came to nothing: below, as the client sent it */
+  PHASE_OMITTED,                  /* below, to see whether its block may be left out */
   PHASE_CONTROL                   /* a command that may change what was true */
 };
 

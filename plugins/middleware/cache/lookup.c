@@ -204,6 +204,10 @@ look(const struct egw_at *at, struct egw_call *call, const struct method *m)
   if (!ask_read(&m->rules, egw_params(call), &ask) ||
       !plan_make(&m->rules, &ask, &terms, &state->plan))
     return bypass(at, call);
+  if (ask.omitted && !m->may_omit) { /* some nodes want the block to be named */
+    state->phase = PHASE_OMITTED;
+    return bypass(at, call);
+  }
   key_identity(head, &identity);
   state->key = key_make(call, &identity, &m->rules, &ask, &state->plan);
   if (state->key.ptr == NULL)
