@@ -4,6 +4,7 @@
 dist_man_pods += docs/ethrpc-gw-plugin.3.pod docs/ethrpc-gw.8.pod docs/ethrpc-gw.conf.5.pod
 EXTRA_DIST += $(dist_man_pods) docs/errors.md docs/benchmarks.md \
 	docs/internals/cache-tiers.md \
+	docs/internals/cache.md \
 	docs/internals/head.md \
 	docs/internals/ownership.md \
 	docs/internals/path.md \

@@ -20,7 +20,8 @@ from wire import row
 
 
 def cache(**options):
-    return {"middleware": [{"use": "methods", "allow": ("evm_revert", "eth_accounts")}, dict({"use": "cache"}, **options)],
+    return {"middleware": [{"use": "methods", "allow": ("evm_revert", "eth_accounts")},
+                           dict({"use": "cache"}, **options)],
             "network": {"poll_interval": "100ms"}, "live": True, "fresh": True}
 
 
