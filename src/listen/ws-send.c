@@ -153,8 +153,8 @@ flush_stream(struct ws_session *s, bool writeable)
   unsigned round;
 
   for (round = 0; round < WS_ROUNDS; round++) {
-    if (!writeable && lws_send_pipe_choked(s->wsi))
-      break;
+    if (stream_next(&s->stream) == NULL || (!writeable && lws_send_pipe_choked(s->wsi)))
+      break; /* asking whether it is choked takes a system call */
     writeable = false;
     len = ws_fill(s, s->server->chunk + LWS_PRE, WS_CHUNK);
     if (len == 0)
