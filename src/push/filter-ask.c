@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "push/filters.h"
 #include "push/local.h"
+#include "push/pending.h"
 #include "push/push.h"
 #include "rpc/method.h"
 #include "upstream/upstream.h"
@@ -128,6 +129,15 @@ refuse(struct egw_call *call, struct filter_ask *ask, const char *why)
   chain_reply(call);
 }
 
+/* Full transactions come only where a node pushes. */
+static void
+refuse_bodies(struct egw_call *call, struct filter_ask *ask)
+{
+  ask_free(ask);
+  call_set_fault(call, RPC_FAULT_NO_PUSH, EGW_NOT_SENT, "no upstream sends bodies");
+  chain_reply(call);
+}
+
 static bool
 read_kind(const struct egw_call *call, enum filter_what *what, enum hub_kind *kind)
 {
@@ -185,7 +195,10 @@ go(struct egw_call *call)
     ask->kind = ask->kind == HUB_PENDING && egw_json_kind(first) == EGW_JSON_TRUE ?
                     HUB_PENDING_FULL : ask->kind;
   }
-  ask_owner(call, ask);
+  if (ask->kind == HUB_PENDING_FULL && !pending_any_pushes(call->network))
+    refuse_bodies(call, ask);
+  else
+    ask_owner(call, ask);
 }
 
 bool

@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "head/head.h"
 #include "listen/session.h"
+#include "push/pending.h"
 #include "push/push.h"
 #include "push/resume.h"
 #include "push/subscription.h"
@@ -332,6 +333,11 @@ local_takes(struct egw_call *call)
   if (call->info == NULL || strcmp(call->info->name, "eth_subscribe") != 0 ||
       !kind_of(call, &kind) || !network_serves_push(call->network))
     return false;
+  if (kind == HUB_PENDING_FULL && !pending_any_pushes(call->network)) {
+    call_set_fault(call, RPC_FAULT_NO_PUSH, EGW_NOT_SENT, "no upstream sends bodies");
+    chain_reply(call);
+    return true;
+  }
   call->push_past = resume_asked(call);
   if (call->push_past)
     atomic_store_explicit(&call->network->head->deep, true, memory_order_release);

@@ -273,8 +273,8 @@ stream_close(struct stream *s)
 
 /* --- life ------------------------------------------------------------------------------------------------- */
 
-static bool
-any_pushes(const struct network *network)
+bool
+pending_any_pushes(const struct network *network)
 {
   unsigned i;
 
@@ -289,7 +289,7 @@ pending_new(struct hub *hub)
 {
   const struct network *network = hub->network;
   struct pending *p = calloc(1, sizeof(*p));
-  bool pushes = any_pushes(network);
+  bool pushes = pending_any_pushes(network);
   unsigned i;
 
   if (p == NULL)

@@ -58,6 +58,10 @@ bool push_subscribes(const struct egw_call *call);
 void push_event(struct egw_conn *conn, struct egw_buf *buf, struct egw_slice method,
                 struct egw_slice params);
 
+/* Nobody waits any more for the exchange. true: it may still open a stream, and now goes on by itself until
+ * that is known and ended. */
+bool push_orphaned(struct egw_xchg *xchg);
+
 /* No subscribing exchange is in flight on the connection any more: events kept for
  * subscriptions that were not known yet are dropped. */
 void push_early_drop(struct egw_conn *conn);

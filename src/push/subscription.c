@@ -9,13 +9,17 @@
 #include "chain/call.h"
 #include "listen/session.h"
 #include "push/local.h"
+#include "push/push.h"
 #include "push/resume.h"
+#include "upstream/parts.h"
 
 #define RENEW_FIRST_MS 20u
 #define RENEW_MAX_MS 2000u
 #define RENEW_TIMEOUT_MS 5000u
 #define UNSUBSCRIBE_TIMEOUT_MS 5000u
 #define UPSTREAM_ID_MAX 256u
+#define METHOD_MAX 256u
+#define ORPHAN_TIMEOUT_MS 30000u
 
 int
 subscription_make_id(char *out)
@@ -250,4 +254,34 @@ fail:
   free(f);
   egw_buf_unref(name);
   egw_buf_unref(params);
+}
+
+/* --- what nobody waits for any more -------------------------------------------------------------- */
+
+static void
+on_orphan(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
+{
+  struct egw_slice method = egw_json_member(egw_buf_slice(xchg->body), "method");
+  struct rpc_reply reply;
+  char name[METHOD_MAX];
+  long n = egw_json_string(method, name, sizeof(name));
+
+  (void)why;
+  if (outcome != EGW_OK || xchg->reply->state != INBOUND_COMPLETE || n < 0)
+    return;
+  inbound_judge(xchg->reply, &reply);
+  if (reply.kind == RPC_REPLY_RESULT && egw_json_kind(reply.body) == EGW_JSON_STRING)
+    upstream_unsubscribe(xchg->conn, (struct egw_slice){ name, (size_t)n }, reply.body);
+}
+
+bool
+push_orphaned(struct egw_xchg *xchg)
+{
+  if (!xchg->subscribing || !xchg->sent || xchg->conn == NULL)
+    return false;
+  xchg->call = NULL;
+  xchg->owner = NULL;
+  xchg->done = on_orphan;
+  worker_timer_start(xchg->link->worker, &xchg->timeout, ORPHAN_TIMEOUT_MS);
+  return true;
 }

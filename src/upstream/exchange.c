@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "gateway/gateway.h"
+#include "push/push.h"
 #include "upstream/parts.h"
 #include "upstream/upstream.h"
 
@@ -183,7 +184,7 @@ xchg_finish(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why)
 void
 xchg_abort(struct egw_xchg *xchg)
 {
-  if (xchg->finished)
+  if (xchg->finished || push_orphaned(xchg))
     return;
   xchg->finished = true;
   batch_note_end(xchg, EGW_ABORTED);

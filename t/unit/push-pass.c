@@ -78,8 +78,11 @@ test_session(void)
   core_send(SUB);
   session_gone(&core.session);
   core_turn();
-  core_text(0, "{\"id\":1,\"result\":\"0xu1\"}");
   ok(list_empty(&core.worker.live_calls), "gone before the answer: nothing is left");
+  core_result(0, "\"0xu1\"");
+  ok(core.sent_count == 2 && strstr(core.sent[1].body, "eth_unsubscribe") != NULL &&
+     strstr(core.sent[1].body, "[\"0xu1\"]") != NULL,
+     "and what the node has opened after all is ended there");
   core_stop();
 }
 
@@ -118,10 +121,12 @@ test_gone_while_renewing(void)
   is_int(core.sent_count, 2, "it is being made again");
   session_gone(&core.session);
   core_turn();
-  ok(core.sent[1].aborted, "and given up with the session");
   ok(list_empty(&core.worker.live_calls), "no call is left");
   core_advance(10000);
   is_int(core.sent_count, 2, "nobody tries again");
+  core_result(1, "\"0xu2\"");
+  ok(core.sent_count == 3 && strstr(core.sent[2].body, "0xu2") != NULL,
+     "what the other one has opened is ended there");
   core_stop();
 }
 
