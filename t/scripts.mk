@@ -31,6 +31,7 @@ script_tests += \
 	t/wire-c-params.t \
 	t/wire-d-json.t \
 	t/wire-e-http.t \
+	t/wire-f-served.t \
 	t/wire-f-ws.t \
 	t/wire-g-ipc.t \
 	t/wire-h-cache.t \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Wire behaviour F: WebSocket and subscriptions."""
+"""Wire behaviour F: WebSocket, and subscriptions that are passed through."""
 import os
 import statistics
 import sys
@@ -18,6 +18,11 @@ from clients import Closed, HttpClient, Reply, event_parts, request
 from fakenode import HANDLED
 from gateway import Gateway, sanitized
 from wire import row
+
+
+# Subscriptions as they were before the gateway served them: those of a node. What it serves by itself
+# is in wire-f-served.t.
+PASSED = {"network": {"subscriptions": "passed"}}
 
 
 def works(env, client):
@@ -104,7 +109,8 @@ def f2(env):
 
 
 @row("F3", "an event before the answer to its eth_subscribe", clients="ws ipc",
-     upstreams="ws ipc")
+     upstreams="ws ipc",
+     **PASSED)
 def f3(env, client):
     name = "0xfeed"
 
@@ -120,7 +126,8 @@ def f3(env, client):
     tap.eq(client.order, ["reply", "event"], "order")
 
 
-@row("F4", "node dies while clients subscribe", clients="-", upstreams="ws ipc", fresh=True)
+@row("F4", "node dies while clients subscribe", clients="-", upstreams="ws ipc", fresh=True,
+     **PASSED)
 def f4(env):
     env.node.script = lambda req: HANDLED if req.method == "eth_subscribe" else None
     clients = [env.client("ws") for _ in range(10)]
@@ -150,7 +157,8 @@ def _try_subscribe(client):
     return reply if reply.error is None else None
 
 
-@row("F5", "unsubscribing one of two", clients="ws ipc", upstreams="ws ipc")
+@row("F5", "unsubscribing one of two", clients="ws ipc", upstreams="ws ipc",
+     **PASSED)
 def f5(env, client):
     def says_no(sub):
         reply = client.call("eth_unsubscribe", b"[" + sub + b"]")
@@ -197,7 +205,8 @@ def f6(env, client):
     tap.eq(client.order.count("reply"), 1, "responses")
 
 
-@row("F7", "connection cut twice", clients="ws", upstreams="ws ws+ws", fresh=True)
+@row("F7", "connection cut twice", clients="ws", upstreams="ws ws+ws", fresh=True,
+     **PASSED)
 def f7(env, client):
     sub = client.subscribe("newHeads")
     expect_heads(client, sub, [env.chain.mine()])
@@ -286,13 +295,8 @@ def f10(env, client):
     tap.eq(Reply(client.recv()).ok(), env.want("eth_call", b"[1]"), "result")
 
 
-@row("F11", "heads stop, pings go on",
-     todo="needs the head tracker: a pass-through can't know")
-def f11(env, client):
-    raise NotImplementedError
-
-
-@row("F12", "a client with three subscriptions resets", clients="ws ipc", upstreams="ws ipc")
+@row("F12", "a client with three subscriptions resets", clients="ws ipc", upstreams="ws ipc",
+     **PASSED)
 def f12(env, client):
     for i in range(3):
         client.subscribe("logs", {"address": "0x" + "%02x" % i * 20}, id=i)
@@ -303,7 +307,8 @@ def f12(env, client):
 
 
 @row("F13", "300 cycles and 100 resets leave nothing", clients="ws", upstreams="ws",
-     fresh=True)
+     fresh=True,
+     **PASSED)
 def f13(env, client):
     works(env, client)
     fds, rss = env.gw.fds(), 0
@@ -461,7 +466,8 @@ def f19(env, client):
     tap.at_most(max(delays), tap.limit(0.4), "longest delay")
 
 
-@row("F20", "a reorganisation and a jump", clients="ws ipc", upstreams="ws ipc")
+@row("F20", "a reorganisation and a jump", clients="ws ipc", upstreams="ws ipc",
+     **PASSED)
 def f20(env, client):
     sub = client.subscribe("newHeads")
     base = env.chain.headers[-1]["hash"]
@@ -479,11 +485,6 @@ def f20(env, client):
         tap.check(block not in got, "each once")
         got.append(block)
     tap.eq([h for h in got if h in wanted], wanted, "order")
-
-
-@row("F21", "two nodes feed the same heads", todo="needs the head tracker")
-def f21(env, client):
-    raise NotImplementedError
 
 
 @row("F23", "payloads are not mixed", clients="ws", upstreams="ws+ws")
