@@ -210,6 +210,25 @@ def two(env):
             first.discard()
 
 
+@row("cache", "on disk: two networks of a gateway at one folder", clients="-",
+     upstreams="http", **PLAIN)
+def networks(env):
+    with Folder() as folder:
+        stage = {"use": "cache", "disk": folder.path}
+        nets = [{"name": name, "poll_interval": "100ms",
+                 "upstreams": [{"name": "n0", "url": env.node.url()}],
+                 "middleware": [{"use": "methods"}, stage]} for name in ("one", "two")]
+        with Gateway([], top={"networks": nets}) as gw, gw.http(path="/one") as one, \
+                gw.http(path="/two") as two:
+            final(gw, one)
+            for method, params in ASKS:
+                one.call(method, params).ok()
+            stored(gw, len(ASKS), one)
+            forbid(env)
+            all_kept(env, two)
+            tap.lacks(gw.log(), "another process", "log")
+
+
 @row("cache", "on disk: what is no cache is left alone, and missed by nobody: %s", clients="-",
      upstreams="http", each=["garbage", "cut"], **PLAIN)
 def damaged(env, how):

@@ -360,13 +360,25 @@ damage(unsigned long n)
 }
 
 static void
+put_foreign(void)
+{
+  MDB_env *env;
+  MDB_txn *txn;
+  MDB_dbi table;
+
+  if (mdb_env_create(&env) != 0 || mdb_env_set_maxdbs(env, 4) != 0 ||
+      mdb_env_open(env, path("cache.mdb"), MDB_NOSUBDIR, 0600) != 0 ||
+      mdb_txn_begin(env, NULL, 0, &txn) != 0 ||
+      mdb_dbi_open(txn, "somebody's", MDB_CREATE, &table) != 0 || mdb_txn_commit(txn) != 0)
+    abort();
+  mdb_env_close(env);
+}
+
+static void
 test_damage(void)
 {
   struct book *book = open_book();
   struct book_reader *reader;
-  MDB_env *env;
-  MDB_txn *txn;
-  MDB_dbi table;
 
   for (unsigned long n = 30; n < 60; n++)
     write_one(book, n);
@@ -387,12 +399,7 @@ test_damage(void)
   put_file(value_room, 100000);
   refused("a long text");
   clean();
-  if (mdb_env_create(&env) != 0 || mdb_env_set_maxdbs(env, 4) != 0 ||
-      mdb_env_open(env, path("cache.mdb"), MDB_NOSUBDIR, 0600) != 0 ||
-      mdb_txn_begin(env, NULL, 0, &txn) != 0 ||
-      mdb_dbi_open(txn, "somebody's", MDB_CREATE, &table) != 0 || mdb_txn_commit(txn) != 0)
-    abort();
-  mdb_env_close(env);
+  put_foreign();
   refused("another program's database");
   clean();
   put_file("", 0);
