@@ -77,7 +77,7 @@ bench_put(struct store *store, struct egw_slice key)
   struct store_change change = { 0 };
   struct egw_buf *buf = egw_buf_copy(EGW_LIT("\"0x1234567890abcdef\""));
 
-  if (buf == NULL || !store_put(store, key, buf, NULL, 0, &change))
+  if (buf == NULL || !store_put(store, key, buf, &(struct store_terms){ 0 }, &change))
     abort();
 }
 

@@ -32,7 +32,8 @@ put(struct store *store, const char *method, const char *params, const char *val
   for (i = strlen(value); i < size; i++)
     if (egw_buf_append(buf, "x", 1) < 0)
       abort();
-  return store_put(store, key(method, params), buf, NULL, now++, &change);
+  return store_put(store, key(method, params), buf,
+                   &(struct store_terms){ NULL, now++, store_cleared(store) }, &change);
 }
 
 static bool
@@ -63,6 +64,9 @@ test_keys(void)
   store_clear(store, &change);
   ok(!has(store, "m", "[\"ab\",\"c\"]", "1"), "cleared");
   ok(change.bytes == 0 && change.entries == 0, "and nothing is counted any more");
+  is_int(store_cleared(store), 1, "but that it was");
+  ok(!store_put(store, key("m", "[]"), egw_buf_copy(EGW_LIT("1")), &(struct store_terms){ 0 },
+                &change) && !has(store, "m", "[]", "1"), "what was asked before stays out");
   store_free(store);
 }
 
@@ -72,7 +76,8 @@ put_pinned(struct store *store, const char *params, const char *value,
 {
   struct egw_buf *buf = egw_buf_copy((struct egw_slice){ value, strlen(value) });
 
-  return store_put(store, key("p", params), buf, pin, now++, &change);
+  return store_put(store, key("p", params), buf,
+                   &(struct store_terms){ pin, now++, store_cleared(store) }, &change);
 }
 
 static void

@@ -70,8 +70,7 @@ is_archive(const struct egw_at *at, const struct plan *plan, const struct egw_re
          info.lowest <= first;
 }
 
-/* A result of so many bytes is kept, if the chain is still the same and nothing was
- * flushed. */
+/* A result of so many bytes is kept, if the chain is still the same. */
 static bool
 may_keep(const struct egw_at *at, const struct egw_reply *reply)
 {
@@ -81,7 +80,6 @@ may_keep(const struct egw_at *at, const struct egw_reply *reply)
 
   key_identity(egw_head(at), &identity);
   return reply->body.len <= c->max_value &&
-         state->flushes == atomic_load(&c->shared->flushes) &&
          memcmp(identity.bytes, state->key.ptr, KEY_IDENTITY) == 0;
 }
 

@@ -143,10 +143,11 @@ void
 cache_put(const struct egw_at *at, struct egw_slice key, struct egw_buf *value,
     const struct store_pin *pin)
 {
+  struct store_terms terms = { pin, egw_now_ms(at->worker),
+                               ((const struct state *)at->state)->cleared };
   struct store_change change = { 0 };
 
-  if (store_put(cache_shared(at)->store, key, egw_buf_ref(value), pin, egw_now_ms(at->worker),
-                &change))
+  if (store_put(cache_shared(at)->store, key, egw_buf_ref(value), &terms, &change))
     egw_count(at, METRIC_STORED, 1);
   cache_count(at, &change);
 }
@@ -176,8 +177,15 @@ cache_is_of_chain(struct egw_slice key)
 void
 cache_lasting(const struct egw_at *at, struct egw_slice key, struct egw_buf *value)
 {
-  if (cache_is_of_chain(key))
-    tiers_keep(((struct mine *)at->mine)->tiers, at, key, value);
+  struct tiers_desk *tiers = ((struct mine *)at->mine)->tiers;
+  const struct store *store = cache_shared(at)->store;
+  const struct state *state = at->state;
+
+  if (!cache_is_of_chain(key) || store_cleared(store) != state->cleared)
+    return;
+  tiers_keep(tiers, at, key, value);
+  if (store_cleared(store) != state->cleared)
+    tiers_flush(tiers, at, true);
 }
 
 /* A command that no answer came to may have been carried out all the same. */

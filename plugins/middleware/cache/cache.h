@@ -51,7 +51,6 @@ struct cache {
 struct shared {
   struct store *store;
   struct tiers *tiers;            /* or NULL */
-  atomic_uint flushes;            /* an answer asked for before the last one is not kept */
   pthread_mutex_t lock;           /* of the rest */
   uint64_t version;               /* of the newest head that was taken note of */
   bool has_identity, has_anchor;
@@ -92,7 +91,7 @@ enum phase {
 
 struct state {
   enum phase phase;
-  unsigned flushes;               /* when it went down */
+  unsigned cleared;               /* of the store, when it was asked */
   int64_t code;                   /* RESENT: of the error before, or 0 */
   struct egw_slice key, params;   /* the client's params */
   struct plan plan;

@@ -11,7 +11,10 @@ cache_flush(const struct egw_at *at, bool same)
   struct shared *shared = cache_shared(at);
   struct store_change change = { 0 };
 
-  atomic_fetch_add(&shared->flushes, 1);
+  /* Twice, since neither is first for all workers: who kept something old below between the
+   * two sees the first (cache_lasting), what came up from below before it was flushed is
+   * thrown out by the second. */
+  store_clear(shared->store, &change);
   tiers_flush(((struct mine *)at->mine)->tiers, at, same);
   store_clear(shared->store, &change);
   cache_count(at, &change);

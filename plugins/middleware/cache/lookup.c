@@ -111,7 +111,6 @@ cache_miss(const struct egw_at *at, struct egw_call *call)
   egw_count(at, METRIC_MISSES, 1);
   egw_set_cache_status(call, "miss");
   state->params = egw_params(call);
-  state->flushes = atomic_load(&cache_shared(at)->flushes);
   if (state->plan.rewrite == REWRITE_NO) {
     egw_explain(call, "cache: miss");
     state->phase = PHASE_ASKED;
@@ -208,6 +207,7 @@ look(const struct egw_at *at, struct egw_call *call, const struct method *m)
     state->phase = PHASE_OMITTED;
     return bypass(at, call);
   }
+  state->cleared = store_cleared(cache_shared(at)->store);
   key_identity(head, &identity);
   state->key = key_make(call, &identity, &m->rules, &ask, &state->plan);
   if (state->key.ptr == NULL)

@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,6 +45,7 @@ struct shard {
 
 struct store {
   uint64_t seed[2];
+  atomic_uint cleared;
   struct shard shards[SHARDS];
 };
 
@@ -344,20 +346,28 @@ put_entry(struct shard *s, struct egw_slice key, struct entry *e, const struct s
   return true;
 }
 
+unsigned
+store_cleared(const struct store *store)
+{
+  return atomic_load_explicit(&store->cleared, memory_order_acquire);
+}
+
 bool
 store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
-          const struct store_pin *pin, uint64_t now_ms, struct store_change *change)
+          const struct store_terms *terms, struct store_change *change)
 {
   uint64_t hash = hash_key(store, key);
   struct shard *s = &store->shards[hash & (SHARDS - 1)];
-  struct entry *e = make_entry(key, value, pin, hash);
-  struct eviction ev = { now_ms, change };
+  struct entry *e = make_entry(key, value, terms->pin, hash);
+  struct eviction ev = { terms->now_ms, change };
   bool put = false;
 
   if (e != NULL && e->bytes <= s->limit / 2) {
-    e->since_ms = now_ms;
+    e->since_ms = terms->now_ms;
+    /* Who clears counts first and comes to each shard then: an old answer is either kept out
+     * here or thrown out there. */
     pthread_mutex_lock(&s->lock);
-    put = put_entry(s, key, e, pin, &ev);
+    put = store_cleared(store) == terms->cleared && put_entry(s, key, e, terms->pin, &ev);
     pthread_mutex_unlock(&s->lock);
   }
   if (!put) {
@@ -419,6 +429,7 @@ store_clear(struct store *store, struct store_change *change)
 {
   unsigned i;
 
+  atomic_fetch_add_explicit(&store->cleared, 1, memory_order_acq_rel);
   for (i = 0; i < SHARDS; i++) {
     pthread_mutex_lock(&store->shards[i].lock);
     clear_shard(&store->shards[i], change);

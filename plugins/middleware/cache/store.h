@@ -45,11 +45,21 @@ void store_free(struct store *store);
 /* false: it is not there. Keys are compared in full. */
 bool store_get(struct store *store, struct egw_slice key, struct store_found *out);
 
-/* Keeps `value` (the reference is taken) under a copy of the key, `pin` NULL: for ever.
- * What is there already stays, unless it is pinned to something else. false: it stays out,
- * does not fit, or memory is short. */
+/* How often everything was thrown out. */
+unsigned store_cleared(const struct store *store);
+
+struct store_terms {
+  const struct store_pin *pin; /* NULL: for ever */
+  uint64_t now_ms;
+  unsigned cleared;            /* store_cleared() before the question was asked: an answer from
+                                  before the last time stays out */
+};
+
+/* Keeps `value` (the reference is taken) under a copy of the key. What is there already stays,
+ * unless it is pinned to something else. false: it stays out, does not fit, or memory is
+ * short. */
 bool store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
-               const struct store_pin *pin, uint64_t now_ms, struct store_change *change);
+               const struct store_terms *terms, struct store_change *change);
 
 /* The entry's block is final: it stays for ever. And: its block is gone, so it goes.
  * Neither does anything to an entry that is not pinned to `pin`. true: it was. */
