@@ -2,13 +2,19 @@
 /* Frames out. They are composed here and given to lws as raw bytes, since lws sends one frame
  * in one system call: many small answers of a turn leave together this way. A server's frames
  * are not masked (RFC 6455 5.1), so a frame is its head and the bytes as they are. Each chunk
- * holds whole frames only: lws puts its pongs between chunks. */
+ * holds whole frames only: lws puts its pongs between chunks. What is long goes to the socket
+ * from where it is, without a copy, while lws has nothing to send; lws gets what the socket
+ * doesn't take of a frame. */
 #include "listen/ws.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define FRAME_HEAD_MAX 10u
 #define FRAME_WORTH 4096u      /* don't begin a fragment with less room than this */
+#define DIRECT_MIN 16384u      /* so much of a message is not copied */
+#define DIRECT_PIECES 64u
 
 enum { OP_CONTINUATION = 0, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, FIN = 0x80 };
 
@@ -145,25 +151,99 @@ send_close(struct ws_session *s)
   return send_control(s, OP_CLOSE, payload, 2 + len);
 }
 
+/* Gives lws what is behind the first `sent` bytes of a frame. */
+static int
+give_rest(struct ws_session *s, const struct iovec *iov, unsigned count, size_t sent)
+{
+  unsigned char *to = s->server->chunk + LWS_PRE;
+  size_t len = 0;
+  unsigned i;
+
+  for (i = 0; i < count; i++) {
+    size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len;
+
+    memcpy(to + len, (const char *)iov[i].iov_base + skip, iov[i].iov_len - skip);
+    len += iov[i].iov_len - skip;
+    sent -= skip;
+  }
+  return give(s, len);
+}
+
+/* At most `most` bytes of the message; their sum. `*count`: how many pieces they are. */
+static size_t
+peek_most(const struct out *out, struct iovec *iov, unsigned *count, size_t most)
+{
+  unsigned n = out_peek(out, iov, *count), i;
+  size_t len = 0;
+
+  for (i = 0; i < n && len < most; i++) {
+    if (iov[i].iov_len > most - len)
+      iov[i].iov_len = most - len;
+    len += iov[i].iov_len;
+  }
+  *count = i;
+  return len;
+}
+
+/* One frame of `out`, past lws. Bytes; 0: the socket takes nothing now; -1. */
+static long
+send_direct(struct ws_session *s, struct out *out)
+{
+  struct iovec iov[1 + DIRECT_PIECES];
+  unsigned char head[FRAME_HEAD_MAX];
+  unsigned count = DIRECT_PIECES;
+  size_t len = peek_most(out, iov + 1, &count, WS_CHUNK - FRAME_HEAD_MAX);
+  bool whole = !out->open && len == out->bytes;
+  unsigned char first = s->begun ? OP_CONTINUATION : OP_TEXT;
+  struct msghdr msg = { .msg_iov = iov, .msg_iovlen = count + 1 };
+  ssize_t n;
+
+  iov[0].iov_base = head;
+  iov[0].iov_len = put_head(head + head_size(len), whole ? first | FIN : first, len);
+  n = sendmsg(lws_get_socket_fd(s->wsi), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0)
+    return errno == EAGAIN || errno == EINTR ? 0 : -1;
+  metric_add(&s->session.worker->metrics->bytes_out[CLIENT_WS], (int64_t)n);
+  if ((size_t)n < iov[0].iov_len + len && give_rest(s, iov, count + 1, (size_t)n) != 0)
+    return -1;
+  s->begun = !whole;
+  stream_consume(&s->stream, out, len);
+  if (whole)
+    stream_end(&s->stream, out);
+  return (long)(iov[0].iov_len + len);
+}
+
+/* Whole frames by way of the chunk. Bytes; 0: there are none worth it; -1. */
+static long
+send_chunk(struct ws_session *s)
+{
+  size_t len = ws_fill(s, s->server->chunk + LWS_PRE, WS_CHUNK);
+
+  return len > 0 && give(s, len) != 0 ? -1 : (long)len;
+}
+
 /* Bytes sent, or -1. */
 static long
 flush_stream(struct ws_session *s, bool writeable)
 {
-  size_t total = 0, len;
+  long total = 0, some;
   unsigned round;
 
   for (round = 0; round < WS_ROUNDS; round++) {
-    if (stream_next(&s->stream) == NULL || (!writeable && lws_send_pipe_choked(s->wsi)))
-      break; /* asking whether it is choked takes a system call */
-    writeable = false;
-    len = ws_fill(s, s->server->chunk + LWS_PRE, WS_CHUNK);
-    if (len == 0)
+    struct out *out = stream_next(&s->stream);
+
+    /* Asking whether it is choked takes a system call. */
+    if (out == NULL || (!writeable && lws_send_pipe_choked(s->wsi)))
       break;
-    if (give(s, len) != 0)
+    writeable = false;
+    some = !out->aborted && out->bytes >= DIRECT_MIN ? send_direct(s, out) : send_chunk(s);
+    if (some < 0)
       return -1;
-    total += len;
+    if (some == 0)
+      break;
+    total += some;
   }
-  return (long)total;
+  return total;
 }
 
 int
