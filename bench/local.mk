@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Measuring programs: built by name only (make bench-micro-scan), never by `make all`.
+# Measuring programs: built by name (make bench-micro-scan) or by `make check`.
 EXTRA_PROGRAMS = bench/micro-scan
 CLEANFILES += $(EXTRA_PROGRAMS)
 bench_micro_scan_SOURCES = bench/micro-scan.c
@@ -21,10 +21,10 @@ bench-micro-cache: bench/micro-cache$(EXEEXT)
 	bench/micro-cache$(EXEEXT)
 
 # The gateway beside nginx and HAProxy: see bench/proxy.py.
-EXTRA_PROGRAMS += bench/node bench/idle
+# What t/bench-smoke.t runs.
+check_PROGRAMS += bench/node bench/idle bench/load bench/fanout
 bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
-EXTRA_PROGRAMS += bench/load bench/fanout
 bench_load_SOURCES = bench/load.c
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py
