@@ -7,9 +7,13 @@
 #include <string.h>
 #include "admin/admin.h"
 #include "admin/status.h"
+#include "chain/chain.h"
 #include "gateway/gateway.h"
+#include "head/head.h"
 #include "obs/metrics.h"
 #include "upstream/upstream.h"
+
+#define HEADS_WAIT_US UINT64_C(3000000)
 
 static int
 answer(struct admin_answer *out, int status, const char *type, struct egw_buf *body)
@@ -61,6 +65,28 @@ all_have_upstreams(const struct gateway *gateway)
   return true;
 }
 
+/* Whether the heads that are followed are known, so that a first client is not told of different heights
+ * by different nodes. Not waited for longer than nodes need that know no heads. */
+static bool
+heads_are_known(const struct gateway *gateway)
+{
+  size_t i;
+
+  if (clock_us() - gateway->started_us > HEADS_WAIT_US)
+    return true;
+  for (i = 0; i < gateway->network_count; i++) {
+    struct head *head = gateway->networks[i].head;
+    struct egw_head now;
+
+    if (head == NULL || !head_is_tracked(head))
+      continue;
+    head_peek(head, &now);
+    if (!now.known)
+      return false;
+  }
+  return true;
+}
+
 static int
 answer_ready(struct gateway *gateway, struct admin_answer *out)
 {
@@ -73,6 +99,8 @@ answer_ready(struct gateway *gateway, struct admin_answer *out)
     return answer_text(out, 503, "shutting down\n");
   if (!all_have_upstreams(gateway))
     return answer_text(out, 503, "no upstream can be used\n");
+  if (!heads_are_known(gateway))
+    return answer_text(out, 503, "the newest block is not known yet\n");
   return answer_text(out, 200, "ok\n");
 }
 
