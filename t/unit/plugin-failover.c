@@ -195,7 +195,7 @@ test_missing(void)
   c = start(host, BALANCE, "[\"0x1\",\"0xa\"]");
   ok(answered(c, "\"0x1\""), "header not found: likewise");
   SCRIPT(host, { .result = "null", .upstream = "a" });
-  c = start(host, BLOCK, "[\"0xb\",false]");
+  c = start(host, BLOCK, "[\"0x1b\",false]");
   ok(answered(c, "null"), "null for a block that does not exist is an answer");
   c = start(host, "eth_getTransactionReceipt", "[\"0x11\"]");
   ok(answered(c, "null"), "and so is null for a receipt");

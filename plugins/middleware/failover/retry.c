@@ -146,10 +146,12 @@ plan_missing(const struct egw_at *at, struct egw_call *call, struct state *state
 
   if (exists)
     others = having(at, others, number);
-  if ((!exists && state->attempts > 1) || state->moves >= egw_upstream_count(at))
-    others = 0; /* all were asked; for a block that may not exist one look is enough */
+  if ((!exists && state->attempts > 1 && failover_subject(call, state)->kind != SUBJECT_HASH) ||
+      state->moves >= egw_upstream_count(at))
+    others = 0; /* all were asked; for a number that may not exist one look is enough */
   if (others != 0) {
     plan_elsewhere(at, state, others, out);
+    out->extra = false; /* as many as there are upstreams, at most */
     return;
   }
   if (!exists)

@@ -188,6 +188,15 @@ null_is_missing(const char *method)
   return false;
 }
 
+/* A client may know a block before the head does: by a reply of the one upstream that has it. */
+static bool
+may_exist(const struct subject *subject, const struct egw_head *head)
+{
+  return subject->kind == SUBJECT_HASH ||
+         (subject->kind == SUBJECT_NUMBER && head->known &&
+          subject->number <= head->tip.number + 8);
+}
+
 bool
 subject_stale(const struct subject *subject, const char *method, const struct egw_head *head,
               struct egw_slice result)
@@ -195,7 +204,8 @@ subject_stale(const struct subject *subject, const char *method, const struct eg
   uint64_t number, got;
 
   if (!subject_exists(subject, head, &number))
-    return false;
+    return may_exist(subject, head) && egw_json_kind(result) == EGW_JSON_NULL &&
+           null_is_missing(method);
   switch (egw_json_kind(result)) {
   case EGW_JSON_NULL:
     return null_is_missing(method);
