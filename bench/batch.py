@@ -23,6 +23,7 @@ import time
 
 import proxy
 from proxy import BUILD, Servers, listening, thousands
+from report import HAPROXY, WRK, Report
 
 DISTINCT = """
 wrk.method = "POST"
@@ -164,15 +165,18 @@ def main():
     parser.add_argument("--service-us", default="0,100,2000", help="of the nodes, by commas")
     parser.add_argument("--stage", default="", help="options of the stage `batch`")
     parser.add_argument("--only", choices=["load", "arrays"])
+    parser.add_argument("--write", help="the document to put it in; default: printed")
     options = parser.parse_args()
     for name in ("wrk", "taskset"):
         if not shutil.which(name):
             raise SystemExit("%s is needed" % name)
+    report = Report("batch", "Calls that share requests", __doc__, options.write, [HAPROXY, WRK])
     if options.only != "arrays":
         for text in options.service_us.split(","):
-            print(load(options, int(text)), end="", flush=True)
+            report.add(load(options, int(text)))
     if options.only != "load":
-        print(arrays(options), end="")
+        report.add(arrays(options))
+    report.close()
 
 
 if __name__ == "__main__":

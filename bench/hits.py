@@ -7,9 +7,10 @@
 A scripted node pushes its heads over IPC, one every two seconds; ethrpc-gw (one worker) has the
 middlewares methods, cache and coalesce. Asked are a constant, a balance at `latest` and a full
 block of 300 kB, over HTTP, WebSocket and IPC; beside it nginx (one worker) answers the very bytes
-of the HTTP bodies by `return 200`, and the block from a file in memory (that one asked by GET, all
-else by the same POST). All by bench/load, closed loop; the servers have one processor, the load the other one. The ways take turns; medians of the
-rounds with their lowest and highest, and the server's processor time for each answer.
+of the HTTP bodies by `return 200`, and the block from a file in memory (that one asked by GET,
+all else by the same POST). All by bench/load, closed loop; the servers have one processor, the
+load the other one. The ways take turns; medians of the rounds with their lowest and highest, and
+the server's processor time for each answer.
 
 The last table counts: 50 clients ask the block number, a balance and a call every 250 ms, and the
 node, which takes 20 ms for each, counts what comes to it, with and without coalesce and cache.
@@ -29,9 +30,9 @@ import sys
 import threading
 import time
 
-import proxy
 from proxy import BUILD, HERE, LOAD_CPU, Servers, free_port, listening, thousands
 from push import cpu_ns
+from report import NGINX, Report
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
 from chain import Chain         # noqa: E402
@@ -235,10 +236,10 @@ def middle(runs, key):
 
 def hits_table(options, title, got, asked):
     first = next(iter(got.values()))
-    lines = ["### A cached answer: %s, %d connections, load %.1f" % (
-        title, options.connections, os.getloadavg()[0]), "",
+    lines = ["### A cached answer: %s, %d connections" % (title, options.connections), "",
         "| way | bytes | answers/s (lowest-highest) | of %s | processor time for each "
-        "(lowest-highest) | of it | p50 | p99 |" % next(iter(got)), "|---|---:|---:|---:|---:|---:|---:|---:|"]
+        "(lowest-highest) | of it | p50 | p99 |" % next(iter(got)),
+        "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for name, runs in got.items():
         lines.append("| %s | %s | %s (%s-%s) | %.2f | %.1f us (%.1f-%.1f) | %.2f | %d us | %d us |"
                      % (
@@ -328,18 +329,21 @@ def main():
     parser.add_argument("--pollers", type=int, default=50)
     parser.add_argument("--poll-seconds", type=float, default=20)
     parser.add_argument("--only", choices=["small", "block", "pollers"])
+    parser.add_argument("--write", help="the document to put it in; default: printed")
     options = parser.parse_args()
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
+    report = Report("hits", "Answers from the cache", __doc__, options.write, [NGINX])
     for title, method, params in CALLS:
         if options.only in (None, "block" if params[-1:] == [True] else "small"):
             print(title, file=sys.stderr)
             got, asked = hits(options, title, method, params)
-            print(hits_table(options, title, got, asked), flush=True)
+            report.add(hits_table(options, title, got, asked))
     if options.only in (None, "pollers"):
-        print(pollers(options), flush=True)
+        report.add(pollers(options))
+    report.close()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
 bench_load_SOURCES = bench/load.c
 bench_fanout_SOURCES = bench/fanout.c
-EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py
+EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
+	bench/report.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)

@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from report import rest_of, version
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("EGW_BUILD") or os.path.dirname(HERE)
 SERVER_CPU, LOAD_CPU = "0", "1"
@@ -317,22 +319,18 @@ def idle_port(servers, process):
     raise SystemExit("the gateway does not get ready: " + text)
 
 
-def version(*argv):
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-        found = re.search(r"(\d+\.\d+[\w.]*)", done.stdout + done.stderr)
-        return found.group(1) if found else "?"
-    except OSError:
-        return "missing"
-
-
 def heading(options):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = re.search(r"model name\s*: (.*)", file.read())
     return """# Benchmarks
 
-Written by `make bench-proxy` (bench/proxy.py); run it to get your own numbers. All values of a
+Written by the scripts in bench/, each by the command that its part names; run them to get your own
+numbers (BENCH_FLAGS="--write docs/benchmarks.md" puts them here). All values of a
 table are from one run on one machine, in turns, so compare within a table.
+
+## The way to the node
+
+`make bench-proxy`:
 
 - Machine: %s, %d processors, Linux %s; the node and the proxy share processor %s, wrk has
   processor %s.
@@ -422,8 +420,9 @@ def main():
             raise SystemExit("%s is needed" % name)
     text = run(options)
     if options.write:
+        text = text.rstrip("\n") + "\n\n" + rest_of(options.write)
         with open(options.write, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text.rstrip("\n") + "\n")
     else:
         print(text)
 

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import time
 
-import proxy
 from proxy import BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening, thousands
+from report import Report
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
 from chain import Chain, word   # noqa: E402
@@ -179,25 +179,26 @@ def main():
     parser.add_argument("--subscribers", default="1000,10000", help="numbers, joined by commas")
     parser.add_argument("--each", default="1,100", help="subscriptions of a connection")
     parser.add_argument("--pace", type=float, default=0.25, help="seconds between heads")
+    parser.add_argument("--write", help="the document to put it in; default: printed")
     options = parser.parse_args()
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    print("### One head to many subscribers over WebSocket, %d rounds of %d heads, load %.1f\n" % (
-        options.rounds, options.heads, os.getloadavg()[0]))
-    print("| subscriptions | connections | sender | bytes | last one has it, p50 | p99 | processor "
-          "time for each event (lowest-highest) | of bare |")
-    print("|---:|---:|---|---:|---:|---:|---:|---:|", flush=True)
+    report = Report("push", "Heads told to subscribers", __doc__, options.write)
+    lines = ["### One head to many subscribers over WebSocket, %d rounds of %d heads" % (
+        options.rounds, options.heads), "",
+        "| subscriptions | connections | sender | bytes | last one has it, p50 | p99 | processor "
+        "time for each event (lowest-highest) | of bare |", "|---:|---:|---|---:|---:|---:|---:|---:|"]
     for count in map(int, options.subscribers.split(",")):
         for each in map(int, options.each.split(",")):
             if each > count:
                 continue
             print("%d subscriptions, %d on each connection" % (count, each), file=sys.stderr)
             got = measure(options, count // each, each)
-            for line in rows(options, count // each, each, got):
-                print(line, flush=True)
-    print()
+            lines += rows(options, count // each, each, got)
+    report.add("\n".join(lines))
+    report.close()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import time
 
 import proxy
 from proxy import BUILD, SERVER_CPU, LOAD_CPU, Servers, free_port, listening
+from report import Report
 
 TAIL = 64                        # blocks above those that are walked
 FINAL = 20                       # of them above the finalized one
@@ -303,7 +304,9 @@ def main():
     parser.add_argument("--clients", default="http", help="http, ws, ipc, joined by commas")
     parser.add_argument("--upstream", default="http", choices=("http", "ws", "ipc"))
     parser.add_argument("--stage", default="", help="options of prefetch")
+    parser.add_argument("--write", help="the document to put it in; default: printed")
     options = parser.parse_args()
+    report = Report("walk", "A walk through full blocks", __doc__, options.write)
     servers = Servers()
     os.sched_setaffinity(0, {int(LOAD_CPU)} if os.cpu_count() > 1 else {int(SERVER_CPU)})
     try:
@@ -314,7 +317,8 @@ def main():
             for kind in options.clients.split(","):
                 print("%s, %d ms" % (kind, delay), file=sys.stderr)
                 out, counted = measure(servers, options, recording, kind, delay)
-                print(table(options, kind, delay, out, counted), flush=True)
+                report.add(table(options, kind, delay, out, counted))
+        report.close()
     finally:
         servers.close()
 
