@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Measuring programs: built by name (make bench-micro-scan) or by `make check`.
-EXTRA_PROGRAMS = bench/micro-scan
-CLEANFILES += $(EXTRA_PROGRAMS)
+# Measuring programs: built by name (make bench-micro-scan) or, so that they stay fit to be, by
+# `make check`; never by `make all`.
+check_PROGRAMS += bench/micro-scan
 bench_micro_scan_SOURCES = bench/micro-scan.c
 bench_micro_scan_LDADD = src/libegw.a $(core_libs)
 
@@ -10,7 +10,7 @@ bench-micro-scan: bench/micro-scan$(EXEEXT)
 	bench/micro-scan$(EXEEXT)
 
 # What a hit of the cache costs.
-EXTRA_PROGRAMS += bench/micro-cache
+check_PROGRAMS += bench/micro-cache
 bench_micro_cache_SOURCES = bench/micro-cache.c plugins/middleware/cache/ask.c \
 	plugins/middleware/cache/key.c plugins/middleware/cache/plan.c \
 	plugins/middleware/cache/rules.c plugins/middleware/cache/store.c
@@ -28,7 +28,7 @@ bench_idle_SOURCES = bench/idle.c
 bench_load_SOURCES = bench/load.c
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
-	bench/report.py
+	bench/report.py bench/scale.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
@@ -53,3 +53,16 @@ bench-push: ethrpc-gw$(EXEEXT) bench/fanout$(EXEEXT)
 .PHONY: bench-hits
 bench-hits: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/hits.py $(BENCH_FLAGS)
+
+# What a call costs when there is more of everything: see bench/scale.py.
+.PHONY: bench-scale
+bench-scale: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT) bench/micro-cache$(EXEEXT) \
+		plugins/example/example1-pass.so$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
+
+# All of them, one after the other: make bench BENCH_FLAGS="--write docs/benchmarks.md"
+.PHONY: bench
+bench:
+	@for name in proxy hits push batch walk scale; do \
+	  $(MAKE) $(AM_MAKEFLAGS) bench-$$name || exit 1; \
+	done

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a hit of the middleware `cache` costs: from the params to a reference to the kept
- * bytes, with a million answers in the store. Not in it: the call's way through the chain.
+ * bytes, with a million (or ENTRIES) answers in the store. Not in it: the call's way through the
+ * chain.
  *
- *   bench/micro-cache */
+ *   bench/micro-cache [ENTRIES] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ bench_put(struct store *store, struct egw_slice key)
 }
 
 static struct store *
-bench_fill(void)
+bench_fill(unsigned entries)
 {
   struct store *store = store_new(BENCH_MEMORY);
   char params[128];
@@ -90,7 +91,7 @@ bench_fill(void)
 
   if (store == NULL)
     abort();
-  for (i = 0; i < BENCH_ENTRIES; i++) {
+  for (i = 0; i < entries; i++) {
     snprintf(params, sizeof(params), "[\"0x%040x\",\"0x%x\"]", i, 1 + i % 1000);
     bench_put(store, bench_key("eth_getBalance", params));
   }
@@ -137,9 +138,10 @@ bench_run(struct store *store, const char *what, const char *method, const char 
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-  struct store *store = bench_fill();
+  struct store *store = bench_fill(argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10)
+                                            : BENCH_ENTRIES);
   char call[2600];
 
   bench_run(store, "eth_getBalance, latest", "eth_getBalance",

@@ -23,6 +23,9 @@ BENCHES = [
     ("hits", ["--rounds", "1", "--seconds", "0.1", "--connections", "4", "--pollers", "5",
               "--poll-seconds", "0.6"],
      [], ["A cached answer: a constant", "A cached answer: a full block", "5 clients ask"], 13),
+    ("scale", ["--rounds", "1", "--seconds", "0.1", "--connections", "4,8", "--stages", "0,2",
+               "--upstreams", "1,2", "--entries", ""],
+     [], ["More of everything"], 8),
 ]
 
 
@@ -36,7 +39,7 @@ def runs(name, arguments, needs, titles, rows):
                           timeout=tap.limit(120), check=False)
     tap.eq(done.returncode, 0, "exit status of " + name + ": " + done.stderr[-2000:])
     for title in titles:
-        tap.contains(done.stdout, "### " + title)
+        tap.contains(done.stdout, "## " + title)
     lines = [x for x in done.stdout.splitlines() if x.startswith("| ")]
     heads = sum(1 for x in done.stdout.splitlines() if x.startswith("|---"))
     tap.at_least(len(lines) - heads, rows, "rows of numbers")
