@@ -8,17 +8,16 @@ EGW_SEED repeats a run; EGW_LONG=1 lets it go on for minutes."""
 import os
 import random
 import sys
-import threading
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import rawjson
+import story
 import tap
 import tempfile
 from chain import Chain, View
-from clients import Closed, NoAnswer
 from fakenode import Node
 from gateway import Gateway, need_program
 
@@ -29,23 +28,8 @@ SESSIONS = 10
 EACH = 10                            # subscriptions of each kind in one session
 
 
-class Heads:
-    """A subscriber of newHeads: the chain as it was told."""
-
-    def __init__(self):
-        self.chain = []              # (number, hash), from the first one told
-        self.told = 0
-
-    def take(self, head):
-        number, block = int(head["number"], 16), head["hash"]
-        self.told += 1
-        while self.chain and self.chain[-1][0] >= number:
-            dropped = self.chain.pop()
-            tap.check(dropped[1] != block, "block %d was told twice" % number)
-        if self.chain:
-            tap.eq(number, self.chain[-1][0] + 1, "the number after %d" % self.chain[-1][0])
-            tap.eq(head["parentHash"], self.chain[-1][1], "the parent of block %d" % number)
-        self.chain.append((number, block))
+class Heads(story.Heads):
+    """A subscriber of newHeads."""
 
     def ended(self, chain):
         return self.chain and self.chain[-1][1] == chain.headers[-1]["hash"]
@@ -56,26 +40,8 @@ class Heads:
         tap.eq(self.chain, want, "the story of a subscriber to heads")
 
 
-class Logs:
+class Logs(story.Logs):
     """A subscriber of logs."""
-
-    def __init__(self):
-        self.logs = []               # (number, index, hash), in the order told
-        self.told = 0
-        self.removed = 0
-
-    def take(self, log):
-        self.told += 1
-        key = (int(log["blockNumber"], 16), int(log["logIndex"], 16), log["blockHash"])
-        if log.get("removed"):
-            self.removed += 1
-            tap.check(self.logs, "a log that was never told is removed")
-            tap.eq(key, self.logs.pop(), "the log that is removed")
-            return
-        if self.logs:
-            tap.check(key[:2] > self.logs[-1][:2], "a log of %r after one of %r" %
-                      (key[:2], self.logs[-1][:2]))
-        self.logs.append(key)
 
     def ended(self, chain):
         want = self.wanted(chain, chain.number())
@@ -97,30 +63,13 @@ class Logs:
         tap.eq([g for g in self.logs if g[0] >= first], want, "the story of a subscriber to logs")
 
 
-class Reader(threading.Thread):
-    """One session with its subscriptions."""
-
-    def __init__(self, client):
-        super().__init__(daemon=True)
-        self.client = client
-        self.subs = {}
-        self.failed = None
-        for _ in range(EACH):
-            self.subs[rawjson.parse(client.call("eth_subscribe", ["newHeads"]).ok())] = Heads()
-            self.subs[rawjson.parse(client.call("eth_subscribe", ["logs", {}]).ok())] = Logs()
-        self.stop = False
-
-    def run(self):
-        try:
-            while not self.stop:
-                try:
-                    event = self.client.event(0.2)
-                except NoAnswer:
-                    continue
-                told = rawjson.parse(event)["params"]
-                self.subs[told["subscription"]].take(told["result"])
-        except (tap.Failed, Closed, OSError) as error:
-            self.failed = error
+def listen(client):
+    """A session with its subscriptions."""
+    reader = story.Reader(client)
+    for _ in range(EACH):
+        reader.subscribe(Heads(), "newHeads")
+        reader.subscribe(Logs(), "logs", {})
+    return reader
 
 
 def trouble(rng, nodes, chain):
@@ -147,7 +96,7 @@ def trouble(rng, nodes, chain):
     time.sleep(rng.uniform(0, 0.06))  # the pace of the chain, not a wait for anything
 
 
-def story():
+def run():
     tap.diag("EGW_SEED=%d" % SEED)
     rng = random.Random(SEED)
     chain = Chain(blocks=40, live=True)
@@ -156,7 +105,7 @@ def story():
                  for i, kind in enumerate(("ws", "http", "ipc"))]
         gw = Gateway([{"name": n.name, "url": n.url()} for n in nodes],
                      network={"poll_interval": "100ms", "attempt_timeout": "500ms"})
-        readers = [Reader(gw.ws() if i % 2 == 0 else gw.ipc()) for i in range(SESSIONS)]
+        readers = [listen(gw.ws() if i % 2 == 0 else gw.ipc()) for i in range(SESSIONS)]
         start = chain.number()
         for reader in readers:
             reader.start()
@@ -171,11 +120,7 @@ def story():
         tap.eventually(lambda: any(r.failed for r in readers) or
                        all(sub.ended(chain) for sub in subs), 20, "all are told of the last block")
         for reader in readers:
-            reader.stop = True
-        for reader in readers:
-            reader.join()
-            if reader.failed:
-                raise reader.failed
+            reader.end()
         for sub in subs:
             sub.verify(chain, start)
         tap.diag("%d blocks, %d events, %d logs removed" % (
@@ -188,5 +133,5 @@ def story():
 
 need_program()
 tap.watchdog(900 if LONG else 120)
-tap.run("subscribers are told the canonical story", story)
+tap.run("subscribers are told the canonical story", run)
 tap.done()

@@ -16,6 +16,7 @@ script_tests += \
 	t/mw-logsplit.t \
 	t/mw-prefetch.t \
 	t/plugins-example.t \
+	t/push-anvil.t \
 	t/push-resume.t \
 	t/push-story.t \
 	t/replay-recorded.t \
@@ -47,6 +48,7 @@ script_tests += \
 	t/differential-chain.t \
 	t/differential-geth.t \
 	t/failover-kill.t \
+	t/head-odd.t \
 	t/head-track.t \
 	t/interop-alloy.t \
 	t/interop-cast.t \
@@ -75,8 +77,10 @@ EXTRA_DIST += \
 	t/lib/gateway.py \
 	t/lib/keccak.py \
 	t/lib/model.py \
+	t/lib/net.py \
 	t/lib/rawjson.py \
 	t/lib/realredis.py \
+	t/lib/story.py \
 	t/lib/tap.py \
 	t/lib/wire.py \
 	t/lib/wsframe.py \
