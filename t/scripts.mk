@@ -17,6 +17,7 @@ script_tests += \
 	t/mw-prefetch.t \
 	t/plugins-example.t \
 	t/push-anvil.t \
+	t/push-churn.t \
 	t/push-resume.t \
 	t/push-story.t \
 	t/replay-recorded.t \
