@@ -100,6 +100,8 @@ EXTRA_DIST += \
 	t/interop/ethers.mjs \
 	t/interop/viem.mjs \
 	t/interop/web3js.mjs \
+	t/interop/watch.mjs \
+	t/interop/watch.py \
 	t/interop/web3py.py \
 	t/interop/cast.py \
 	t/interop/alloy/Cargo.toml \
