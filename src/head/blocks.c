@@ -8,6 +8,7 @@
 #include <ethrpc-gw/json.h>
 
 #define SWEEP_EVERY 64u   /* headers added between two sweeps */
+#define ADDED_KEPT (4 * HEAD_WINDOW) /* the last so many stay, wherever they belong */
 
 void
 hash_text(const unsigned char hash[HASH_LEN], char out[67])
@@ -19,9 +20,10 @@ bool
 block_parse(struct egw_slice object, struct block *out)
 {
   memset(out, 0, sizeof(*out));
+  if (egw_json_u64(egw_json_member(object, "timestamp"), &out->time) < 0)
+    out->time = 0; /* some chains push headers without */
   return egw_json_kind(object) == EGW_JSON_OBJECT &&
          egw_json_u64(egw_json_member(object, "number"), &out->number) == 0 &&
-         egw_json_u64(egw_json_member(object, "timestamp"), &out->time) == 0 &&
          egw_hex_read(egw_json_member(object, "hash"), out->hash, HASH_LEN) == HASH_LEN &&
          egw_hex_read(egw_json_member(object, "parentHash"), out->parent, HASH_LEN) == HASH_LEN;
 }
@@ -75,7 +77,8 @@ blocks_find(const struct blocks *blocks, const unsigned char hash[HASH_LEN])
   return strmap_get(&blocks->by_hash, key_of(hash));
 }
 
-/* Lets go of what has left the window. */
+/* Lets go of what has left the window, and of other branches that nobody spoke of lately: a
+ * chain that stands still, or is moved back again and again, never leaves the window. */
 static void
 sweep(struct blocks *blocks)
 {
@@ -83,14 +86,29 @@ sweep(struct blocks *blocks)
   struct egw_slice key;
   struct block *block;
 
-  blocks->added = 0;
   while ((block = strmap_next(&blocks->by_hash, &cursor, &key)) != NULL) {
-    if (!blocks->any || block->number + HEAD_WINDOW > blocks->high ||
-        blocks_is_canonical(blocks, block))
+    bool near = block->number + HEAD_WINDOW > blocks->high || !blocks->any;
+
+    if (blocks_is_canonical(blocks, block) ||
+        (near && blocks->added - block->serial < ADDED_KEPT))
       continue;
     strmap_take(&blocks->by_hash, key);
     block_free(block);
   }
+}
+
+/* The node that speaks now is not to suffer from what another one said of its block. */
+static void
+replace(const struct blocks *blocks, struct block *known, const struct block *block)
+{
+  if (blocks_is_canonical(blocks, known) ||
+      (known->number == block->number && memcmp(known->parent, block->parent, HASH_LEN) == 0))
+    return;
+  known->number = block->number;
+  known->time = block->time;
+  memcpy(known->parent, block->parent, HASH_LEN);
+  egw_buf_unref(known->raw);
+  known->raw = NULL;
 }
 
 struct block *
@@ -99,17 +117,19 @@ blocks_add(struct blocks *blocks, const struct block *block, struct egw_buf *raw
   struct block *known = blocks_find(blocks, block->hash), *copy;
 
   if (known != NULL) {
+    replace(blocks, known, block);
     if (known->raw == NULL && raw != NULL)
       known->raw = egw_buf_ref(raw);
     return known;
   }
-  if (blocks->added++ >= SWEEP_EVERY)
+  if (++blocks->added % SWEEP_EVERY == 0)
     sweep(blocks);
   copy = malloc(sizeof(*copy));
   if (copy == NULL)
     return NULL;
   *copy = *block;
   copy->raw = NULL;
+  copy->serial = blocks->added;
   if (strmap_put(&blocks->by_hash, key_of(copy->hash), copy) < 0) {
     free(copy);
     return NULL;
@@ -145,19 +165,23 @@ blocks_at_bottom(const struct blocks *blocks, const struct block *block)
 {
   const struct block *lowest = blocks_at(blocks, blocks->low);
 
-  return lowest != NULL && block->number == blocks->low &&
+  return lowest != NULL && block->number == blocks->low && block->number != 0 &&
          memcmp(block->parent, lowest->parent, HASH_LEN) == 0;
 }
 
 enum reach
 blocks_reach(const struct blocks *blocks, struct block *block, struct block **missing)
 {
+  const uint64_t top = block->number;
+
   while (!blocks_is_canonical(blocks, block)) {
     struct block *parent = blocks_find(blocks, block->parent);
 
+    if (!blocks->any || block->number < blocks->low || top - block->number >= HEAD_WINDOW - 1)
+      return REACH_BELOW;
     if (blocks_at_bottom(blocks, block))
       return REACH_LINKED;
-    if (!blocks->any || block->number <= blocks->low)
+    if (block->number == blocks->low)
       return REACH_BELOW;
     if (parent != NULL && !follows(block, parent))
       return REACH_BELOW; /* a header that lies about its number: no branch of ours */

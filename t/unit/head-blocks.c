@@ -50,7 +50,6 @@ test_parse(void)
     "{\"number\":\"0x1\",\"hash\":\"0x" H64 "\",\"parentHash\":\"0x00\",\"timestamp\":\"0x1\"}",
     "{\"number\":\"0x1\",\"hash\":\"0x" H64 "0\",\"parentHash\":\"0x" H64 "\",\"timestamp\":\"0x1\"}",
     "{\"number\":\"0x1\",\"hash\":\"zz" H64 "\",\"parentHash\":\"0x" H64 "\",\"timestamp\":\"0x1\"}",
-    "{\"number\":\"0x1\",\"hash\":\"0x" H64 "\",\"parentHash\":\"0x" H64 "\"}",
     "{\"number\":\"0x11111111111111111\",\"hash\":\"0x" H64 "\",\"parentHash\":\"0x" H64 "\",\"timestamp\":\"0x1\"}",
   };
   struct block b;
