@@ -13,6 +13,7 @@
 #include "upstream/parts.h"
 
 #define WAITED_MS 300u  /* NOT_SENT after so long: asking the same upstream again at once is no use */
+#define FALLBACK_MS 2000u  /* for a second opinion, while there is an answer already */
 #define HEAVY_COST 50u /* methods from here on get all the time there is for one attempt */
 
 static void on_done(struct egw_xchg *xchg, enum egw_outcome outcome, const char *why);
@@ -41,6 +42,8 @@ attempt_time(const struct egw_call *call)
   left += 20;
   if (one != 0 && one < left && idempotent(call) && call->info->cost < HEAVY_COST)
     left = one;
+  if (call->dispatch.fallback) /* before the call's own deadline */
+    left = left / 2 < FALLBACK_MS ? left / 2 : FALLBACK_MS;
   return left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
 }
 

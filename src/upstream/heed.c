@@ -58,7 +58,8 @@ block_of(const struct egw_call *call, uint64_t *number)
     return false;
   if (call->info->method_class == EGW_CLASS_BY_TX)
     return egw_json_u64(egw_json_member(body, "blockNumber"), number) == 0;
-  if (call->dispatch.want.at_tip && is(call, "eth_getBlockByNumber"))
+  /* Not of "pending": that one does not exist yet. */
+  if (call->dispatch.want.latest && is(call, "eth_getBlockByNumber"))
     return egw_json_u64(egw_json_member(body, "number"), number) == 0;
   return false;
 }
@@ -131,6 +132,46 @@ is_missing(const struct egw_call *call, struct upstream *upstream)
   return egw_json_kind(r->body) == EGW_JSON_NULL && null_is_wrong(call);
 }
 
+/* --- what may change the chain ------------------------------------------------------------- */
+
+/* A node that is told so may move its chain back. */
+static bool
+is_command(struct egw_slice name)
+{
+  static const char *const spaces[] = { "anvil_", "evm_", "hardhat_", "ganache_", "tenderly_",
+                                        "dev_", "debug_setHead", "engine_forkchoice" };
+  size_t i, n;
+
+  for (i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+    n = strlen(spaces[i]);
+    if (name.len >= n && memcmp(name.ptr, spaces[i], n) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* A method that is not known here may be another way to send a transaction. Most are not: they
+ * read what is particular to their chain, and the nodes are not looked at anew for each. */
+static bool
+may_send(struct egw_slice name)
+{
+  return memmem(name.ptr, name.len, "send", 4) != NULL ||
+         memmem(name.ptr, name.len, "Send", 4) != NULL ||
+         memmem(name.ptr, name.len, "submit", 6) != NULL;
+}
+
+static void
+heed_method(const struct egw_call *call)
+{
+  bool command = is_command(call->method);
+  bool touches = call->info == NULL ? may_send(call->method)
+                                    : call->info->method_class == EGW_CLASS_WRITE ||
+                                          call->info->method_class == EGW_CLASS_BROADCAST;
+
+  if (command || touches)
+    head_touch(call->network, command);
+}
+
 bool
 heed_reply(struct egw_call *call, struct upstream *upstream)
 {
@@ -139,10 +180,7 @@ heed_reply(struct egw_call *call, struct upstream *upstream)
 
   if (call->network->head == NULL || !head_is_tracked(call->network->head))
     return true;
-  if (call->info == NULL || call->info->method_class == EGW_CLASS_WRITE ||
-      call->info->method_class == EGW_CLASS_BROADCAST)
-    head_touch(call->network,
-               call->info == NULL || call->info->method_class == EGW_CLASS_WRITE);
+  heed_method(call);
   head = head_now(call->worker, call->network);
   if (!head->pub.known || head_commanded(call->network->head, head))
     return true;

@@ -43,6 +43,14 @@ want_tip(struct want *want, const struct network *network, const struct head_sna
   want->block = newest(network, head);
 }
 
+static bool
+is_there(struct egw_slice value)
+{
+  enum egw_json_kind kind = egw_json_kind(value);
+
+  return kind != EGW_JSON_NONE && kind != EGW_JSON_NULL;
+}
+
 /* A number, tag, hash, or object of EIP-1898; missing means the latest. `safe` and `finalized` are
  * asked of a node at the tip too: one that lags may have an older idea of them. */
 static void
@@ -53,7 +61,7 @@ want_reference(struct want *want, const struct network *network, const struct he
 
   if (egw_json_kind(ref) == EGW_JSON_OBJECT) {
     inner = egw_json_member(ref, "blockHash");
-    ref = inner.ptr != NULL ? inner : egw_json_member(ref, "blockNumber");
+    ref = is_there(inner) ? inner : egw_json_member(ref, "blockNumber");
   }
   if (egw_json_kind(ref) != EGW_JSON_STRING) {
     want_tip(want, network, head);
@@ -90,10 +98,15 @@ want_filter(struct want *want, const struct network *network, const struct head_
   struct egw_slice from = egw_json_member(filter, "fromBlock");
   uint64_t lowest;
 
-  want_reference(want, network, head, hash.ptr != NULL ? hash : egw_json_member(filter, "toBlock"));
-  want->known = hash.ptr != NULL && want->known; /* logs of a range: [] can be the truth */
+  want_reference(want, network, head,
+                 is_there(hash) ? hash : egw_json_member(filter, "toBlock"));
+  want->known = is_there(hash) && want->known; /* logs of a range: [] can be the truth */
   want->lowest = want->block;
-  if (hash.ptr == NULL && from.ptr != NULL && egw_json_u64(from, &lowest) == 0)
+  if (is_there(hash))
+    return;
+  if (egw_json_equals(from, "earliest"))
+    want->lowest = 0;
+  else if (egw_json_u64(from, &lowest) == 0)
     want->lowest = lowest;
 }
 
