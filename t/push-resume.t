@@ -84,6 +84,53 @@ def r3(env, client):
     client.quiet(0.1)
 
 
+@row("R7", "a reorganisation %s blocks deep while the past is told", clients="ws ipc",
+     upstreams="http ws", live=True, each=[("2", 2), ("8", 8)], fresh=True)
+def r7(env, client, depth):
+    """What was told of the old branch is taken back, and nothing of it is told afterwards."""
+    chain = env.chain
+    for _ in range(14):
+        chain.mine(quiet=True)
+    start = chain.number() - 13
+    heads = subscribe(client, "newHeads")    # shows that the gateway knows of it
+    slow = ("eth_getLogs", "eth_getBlockByHash")
+    asked = []
+
+    def script(req):
+        """A node that keeps blocks which are no longer canonical, and takes its time for some."""
+        if req.method not in slow:
+            return None
+        answer = req.normal()
+        if len(asked) < 40:
+            asked.append(req)
+            return req.later(0.02 + 0.02 * (len(asked) // 4), answer)
+        return answer
+
+    env.node.script = script
+    with env.client(client.kind) as b, env.client(client.kind) as c:
+        logs = subscribe(b, "logs", {}, {"resumeFrom": hex(start)})
+        past = subscribe(c, "newHeads", {"resumeFrom": hex(start)})
+        chain.reorg(depth)
+        told(client, heads, 1)
+        env.node.script = None
+        chain.mine()
+        story = []
+        while not story or story[-1][0] != chain.headers[-1]["hash"]:
+            log = key(told(b, logs, 1)[0])
+            if log[2]:
+                tap.eq(story.pop(), (log[0], log[1], False), "what is taken back")
+            else:
+                story.append(log)
+        tap.eq(story, [key(g) for g in logs_of(env, start + 1)], "the story of the logs")
+        numbers = []
+        while not numbers or numbers[-1][1] != chain.headers[-1]["hash"]:
+            head = told(c, past, 1)[0]
+            number = int(head["number"], 16)
+            numbers = [n for n in numbers if n[0] < number] + [(number, head["hash"])]
+        want = [(int(h["number"], 16), h["hash"]) for h in chain.headers[start + 1:]]
+        tap.eq(numbers, want, "the story of the heads")
+
+
 @row("R4", "only what the filter wants", clients="ws", upstreams="http", live=True)
 def r4(env, client):
     for _ in range(3):

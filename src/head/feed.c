@@ -49,8 +49,8 @@ on_fed(struct worker_job *job)
   }
 }
 
-/* From within the transport: keeps the header for the run queue. When many come at once the last
- * ones are enough, the others are walked to. */
+/* From within the transport: keeps the header for the run queue. When many come at once the
+ * last ones are enough, the others are walked to. */
 static void
 on_event(struct subscription *feed, struct egw_slice result)
 {

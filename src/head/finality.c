@@ -6,19 +6,38 @@
 
 #define SPACING_MS 200u     /* between two rounds of questions, however fast blocks come */
 #define AGAIN_MS 5000u      /* finality moves without a new head too; and after a failure */
+#define SELDOM_MS 60000u    /* while no client asks anything, or no node knows of finality */
 
 static void on_answer(struct question *q);
 
-/* The block is to be on the canonical chain as far as that is known, and not beyond the tip. */
+/* The block is to be on the canonical chain as far as that is known, and not beyond the
+ * tip. */
 static bool
-believable(const struct tracker *t, const struct block *block)
+believable(const struct tracker *t, uint64_t number, const unsigned char hash[HASH_LEN])
 {
   const struct block *mine;
 
-  if (t->tip == NULL || block->number > t->tip->number)
+  if (t->tip == NULL || number > t->tip->number)
     return false;
-  mine = blocks_at(&t->blocks, block->number);
-  return mine == NULL || memcmp(mine->hash, block->hash, HASH_LEN) == 0;
+  mine = blocks_at(&t->blocks, number);
+  return mine == NULL || memcmp(mine->hash, hash, HASH_LEN) == 0;
+}
+
+void
+finality_moved(struct tracker *t)
+{
+  struct finality *fin = &t->finality;
+
+  if (fin->has_finalized && !believable(t, fin->finalized.number, fin->finalized.hash))
+    fin->has_finalized = false;
+  if (fin->has_safe && !believable(t, fin->safe.number, fin->safe.hash))
+    fin->has_safe = false;
+}
+
+static uint64_t
+pause_ms(const struct tracker *t)
+{
+  return t->idle || t->finality.refusals >= t->count ? SELDOM_MS : SPACING_MS;
 }
 
 /* Neither goes back, except with the chain. */
@@ -29,7 +48,7 @@ take(struct tracker *t, const struct block *block)
   struct egw_block *at = fin->asking_safe ? &fin->safe : &fin->finalized;
   bool *has = fin->asking_safe ? &fin->has_safe : &fin->has_finalized;
 
-  if (!believable(t, block))
+  if (!believable(t, block->number, block->hash))
     return;
   if (*has && block->number < at->number && at->number <= t->tip->number)
     return;
@@ -64,6 +83,10 @@ on_answer(struct question *q)
 
   if (q->has_block)
     take(t, &q->block);
+  if (q->has_block)
+    fin->refusals = 0;
+  else if (q->answered && !fin->asking_safe && fin->refusals < t->count)
+    fin->refusals++; /* the next round goes to another one */
   if (!fin->asking_safe && q->answered) {
     fin->asking_safe = true;
     if (ask(t, q->follower) == 0)
@@ -72,13 +95,14 @@ on_answer(struct question *q)
   round_over(t);
 }
 
+/* A node at the tip; others than those that know no finality come first. */
 static struct follower *
 someone(struct tracker *t)
 {
   unsigned i;
 
   for (i = 0; i < t->count; i++) {
-    struct follower *f = &t->followers[i];
+    struct follower *f = &t->followers[(t->finality.refusals + i) % t->count];
 
     if (f->has_head && t->tip != NULL && memcmp(f->head.hash, t->tip->hash, HASH_LEN) == 0 &&
         follower_alive(f))
@@ -97,8 +121,8 @@ finality_ask(struct tracker *t)
   fin->dirty = true;
   if (fin->question.waiting)
     return;
-  if (fin->asked_ms != 0 && now - fin->asked_ms < SPACING_MS) {
-    worker_timer_start(t->worker, &fin->timer, SPACING_MS - (now - fin->asked_ms));
+  if (fin->asked_ms != 0 && now - fin->asked_ms < pause_ms(t)) {
+    worker_timer_start(t->worker, &fin->timer, pause_ms(t) - (now - fin->asked_ms));
     return;
   }
   f = someone(t);

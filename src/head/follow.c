@@ -6,8 +6,6 @@
 #include "obs/log.h"
 
 #define POLL_SPACING_MS 20u    /* between two polls, whatever asks for them */
-#define FED_POLL_FACTOR 4u     /* a node that pushes is polled so much less often, */
-#define FED_POLL_MIN_MS 4000u  /* only to see whether its feed has fallen silent */
 
 /* --- heads ------------------------------------------------------------------------------------ */
 
@@ -19,9 +17,28 @@ accept_head(struct follower *f, const struct block *block)
   f->has_target = false;
   f->walked = 0;
   f->claims = 0;
+  f->lost_since_ms = 0;
   f->heard_ms = uv_now(&f->tracker->worker->loop);
   atomic_store_explicit(&f->upstream->head, block->number + 1, memory_order_relaxed);
   tracker_choose(f->tracker);
+}
+
+/* The head is on no branch that is known, nor will be: the node lags or is being
+ * synchronised, or its chain was moved back or begun anew behind our back. The latter is
+ * found out first. */
+static void
+take_below(struct follower *f, const struct block *block)
+{
+  if (f->below || !f->has_head) {
+    f->below = true;
+    accept_head(f, block);
+    return;
+  }
+  f->below = true;
+  f->has_target = false;
+  f->identity = IDENTITY_UNKNOWN;
+  f->polled_ms = 0;
+  follower_poll(f);
 }
 
 void
@@ -29,24 +46,29 @@ follower_saw(struct follower *f, const struct block *block, struct egw_buf *raw)
 {
   struct tracker *tracker = f->tracker;
   struct block *mine, *missing;
+  enum reach reach;
 
   if (f->identity != IDENTITY_KNOWN)
+    return;
+  mine = blocks_add(&tracker->blocks, block, raw);
+  if (mine == NULL || mine->number != block->number)
     return;
   if (f->has_head && memcmp(f->head.hash, block->hash, HASH_LEN) == 0) {
     accept_head(f, block);
     return;
   }
-  mine = blocks_add(&tracker->blocks, block, raw);
-  if (mine == NULL)
-    return;
   f->target = *block;
   f->has_target = true;
-  if (!tracker_is_far(tracker, block) &&
-      blocks_reach(&tracker->blocks, mine, &missing) != REACH_GAP) {
+  reach = tracker_is_far(tracker, block) ? REACH_GAP
+                                         : blocks_reach(&tracker->blocks, mine, &missing);
+  if (reach == REACH_GAP) {
+    follower_walk(f);
+  } else if (reach == REACH_BELOW) {
+    take_below(f, block);
+  } else {
+    f->below = false;
     accept_head(f, block);
-    return;
   }
-  follower_walk(f);
 }
 
 /* --- polling ------------------------------------------------------------------------------------ */
@@ -54,11 +76,7 @@ follower_saw(struct follower *f, const struct block *block, struct egw_buf *raw)
 static void
 schedule(struct follower *f)
 {
-  uint64_t ms = follower_poll_ms(f);
-
-  if (feed_alive(f))
-    ms = ms * FED_POLL_FACTOR < FED_POLL_MIN_MS ? FED_POLL_MIN_MS : ms * FED_POLL_FACTOR;
-  worker_timer_start(f->tracker->worker, &f->poll_timer, ms);
+  worker_timer_start(f->tracker->worker, &f->poll_timer, follower_pause_ms(f));
 }
 
 /* The poll found a block that the feed should have brought long ago. */

@@ -8,6 +8,7 @@
  *   follow.c     one upstream: newHeads or polling, its head, its identity
  *   blocks.c     headers by hash, the canonical chain through them
  *   track.c      from the upstreams' heads to the tip; gaps and reorgs
+ *   news.c       what other workers have to tell the owner
  *   snapshot.c   what is published
  */
 #ifndef HEAD_HEAD_H
@@ -98,16 +99,17 @@ struct head_snapshot *head_snapshot_new(struct head *head, unsigned count) EGW_M
 int head_worker_init(struct egw_worker *worker) EGW_MUST_CHECK;
 void head_worker_free(struct egw_worker *worker);
 
-/* Starts and stops the trackers that this worker owns. start: after its links are open; stop: before
- * they close. Worker's thread. */
+/* Starts and stops the trackers that this worker owns. start: after its links are open;
+ * stop: before they close. Worker's thread. */
 int head_start(struct egw_worker *worker) EGW_MUST_CHECK;
 void head_stop(struct egw_worker *worker);
 
 /* A reply of `upstream` shows that it has block `number`. Any worker. */
 void head_saw(struct egw_worker *worker, struct upstream *upstream, uint64_t number);
 
-/* Something may have changed the chain just now (a transaction was sent; `command`: a development
- * node was told something): the tip is not settled until it has been looked at anew. Any worker. */
+/* Something may have changed the chain just now (a transaction was sent; `command`: a
+ * development node was told something): the tip is not settled until it has been looked at
+ * anew. Any worker. */
 void head_touch(const struct network *network, bool command);
 
 /* Has the nodes looked at now. The snapshot is fresh once its `touched` is at least what this
@@ -117,12 +119,12 @@ uint64_t head_look(const struct network *network);
 /* A client asks again after a long silence. Any worker. */
 void head_wake(const struct network *network);
 
-/* The head of the network is needed: its tracker starts, if it has not. With several upstreams, or a
- * stage that hears of heads, it runs from the beginning. Any worker. */
+/* The head of the network is needed: its tracker starts, if it has not. With several
+ * upstreams, or a stage that hears of heads, it runs from the beginning. Any worker. */
 void head_want(const struct network *network);
 
-/* Whether the chain may just have been moved back on purpose: a lower head is no sign of a node that
- * lags. Any worker. */
+/* Whether the chain may just have been moved back on purpose: a lower head is no sign of a
+ * node that lags. Any worker. */
 bool head_commanded(const struct head *head, const struct head_snapshot *snapshot);
 
 /* Whether the snapshot's tip is the newest block that anyone has heard of. Any worker. */

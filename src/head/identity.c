@@ -3,9 +3,11 @@
  * the configuration or by the first upstream that tells. One that serves another chain is never
  * used. When all of them do (a development chain was begun anew), and the configuration does not
  * speak against it, the network becomes that chain and everything known of the old one is gone. */
+#include <stdlib.h>
 #include <string.h>
 #include "head/parts.h"
 #include "obs/log.h"
+#include "push/hub.h"
 
 static void on_genesis(struct question *q);
 
@@ -42,14 +44,38 @@ all_agree(const struct tracker *t, const struct follower *f)
   return true;
 }
 
+/* All that was told of the old chain is taken back. */
+static void
+take_back(struct tracker *t)
+{
+  unsigned i, n = (unsigned)(t->blocks.high - t->blocks.low + 1);
+  struct block **dropped = calloc(n, sizeof(*dropped));
+
+  for (i = 0; dropped != NULL && i < n; i++)
+    dropped[i] = blocks_at(&t->blocks, t->blocks.high - i);
+  if (dropped != NULL)
+    hub_moved(t->network->hub, dropped, n, NULL, 0);
+  else
+    hub_lost(t->network->hub);
+  free(dropped);
+}
+
 static void
 forget_chain(struct tracker *t)
 {
+  bool known = t->tip != NULL;
   unsigned i;
 
-  blocks_free(&t->blocks);
   t->tip = NULL;
+  tracker_publish(t);
+  if (known && t->network->hub != NULL)
+    take_back(t);
+  t->replaced = t->replaced || known;
+  blocks_free(&t->blocks);
   t->finality.has_safe = t->finality.has_finalized = false;
+  t->depth = HEAD_SHALLOW;
+  t->backfill_failures = 0;
+  t->believed = 0;
   atomic_store(&t->head->evidence, 0);
   for (i = 0; i < t->count; i++) {
     t->followers[i].has_head = t->followers[i].has_target = false;
@@ -110,6 +136,7 @@ judge(struct follower *f)
   } else {
     pin(t, f);
     f->identity = IDENTITY_KNOWN;
+    atomic_store(&f->upstream->lowest, 0); /* it may have been set up anew */
     set_stranger(f, false);
     f->polled_ms = 0;
     follower_poll(f);

@@ -7,6 +7,7 @@ src_libegw_a_SOURCES += \
 	src/head/follow.c \
 	src/head/head.h \
 	src/head/identity.c \
+	src/head/news.c \
 	src/head/parts.h \
 	src/head/question.c \
 	src/head/snapshot.c \

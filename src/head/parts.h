@@ -10,13 +10,15 @@
 
 #define BACKFILL_AT_ONCE 8u
 #define FED_MAX 8u   /* headers of a feed kept until they are looked at */
+#define OVERDUE_MS 500u /* an answer to a poll: who is slower does not hold the others up */
 
 struct subscription;
 struct tracker;
 struct follower;
 
-/* One exchange of the tracker's own at a time, and its answer. An answer is looked at from the run
- * queue, never from within the transport's call that brought it: what follows may start others. */
+/* One exchange of the tracker's own at a time, and its answer. An answer is looked at from
+ * the run queue, never from within the transport's call that brought it: what follows may
+ * start others. */
 struct question {
   struct egw_xchg *xchg;             /* under way, or NULL */
   struct worker_job job;             /* the answer waits to be looked at */
@@ -58,6 +60,8 @@ struct follower {
   struct block target;               /* the head that is to be linked; has_target */
   bool has_target;
   unsigned claims;                   /* far jumps in a row that could not be linked */
+  uint64_t lost_since_ms;            /* it has no ancestors of its heads since; 0: it has */
+  bool below;                        /* its head is on no branch of the window */
 
   struct question ask_identity;
   enum identity identity;
@@ -89,6 +93,7 @@ struct finality {
   bool dirty;                        /* the tip has moved since */
   struct wheel_timer timer;
   uint64_t asked_ms;
+  unsigned refusals;                 /* in a row: nodes that know of no finality */
   bool has_safe, has_finalized;
   struct egw_block safe, finalized;
 };
@@ -104,6 +109,8 @@ struct tracker {
   struct finality finality;
   struct question backfill[BACKFILL_AT_ONCE]; /* blocks below the lowest canonical one, by number */
   uint64_t backfill_number[BACKFILL_AT_ONCE];
+  unsigned backfill_failures;        /* in a row: the nodes do not have what is below */
+  bool replaced;                     /* by another chain, of which nothing was told yet */
   bool fresh;                        /* taken up anew: the tip is to be looked at as a new one */
   uint64_t reorgs, block_ms;
   uint64_t believed;                 /* a far head up to here was checked: it is walked to */
@@ -115,6 +122,7 @@ struct tracker {
   uint64_t chain_id;
   unsigned char genesis[HASH_LEN];
   bool started, stopped;
+  uint64_t started_ms;
   bool idle;                         /* no client asks anything: polled seldom */
   int64_t tier;                      /* of the node whose head is the tip */
   struct egw_head published;         /* to see whether something differs */
@@ -127,12 +135,19 @@ struct tracker {
 
 /* A follower has a new head, or one less: decides on the tip and publishes. */
 void tracker_choose(struct tracker *tracker);
-/* How long between two polls of it now, in ms. */
+/* How long between two polls of it now, in ms, while it does not push; */
 uint64_t follower_poll_ms(const struct follower *follower);
+/* and in truth. */
+uint64_t follower_pause_ms(const struct follower *follower);
 /* Whether what the follower says of its head is recent enough to count. */
 bool follower_alive(const struct follower *follower);
 /* Whether the block is too far above the tip (or the first of all) to be linked by walking. */
 bool tracker_is_far(const struct tracker *tracker, const struct block *block);
+/* Whether clients ask anything may have changed. */
+void tracker_note_activity(struct tracker *tracker);
+/* Takes the chain up anew at `block`; who was told of the old one learns that something is
+ * missing. The caller has tracker_choose() called. */
+void tracker_restart(struct tracker *tracker, struct block *block);
 /* The tip moved: others may have it too. */
 void tracker_poll_behind(struct tracker *tracker);
 
@@ -142,12 +157,14 @@ void follower_start(struct follower *follower);
 void follower_stop(struct follower *follower);
 /* Asks for the latest block now (or right after the question that is under way). */
 void follower_poll(struct follower *follower);
-/* A header that the follower's node says is its newest; `raw`: its bytes (header_raw()), or NULL. */
+/* A header that the follower's node says is its newest; `raw`: its bytes (header_raw()), or
+ * NULL. */
 void follower_saw(struct follower *follower, const struct block *block, struct egw_buf *raw);
 
 /* --- question.c ----------------------------------------------------------------------------- */
 
-/* Asks the follower's node; fn() looks at the answer. 0, or -1: it is busy, or this can't be. */
+/* Asks the follower's node; fn() looks at the answer. 0, or -1: it is busy, or this can't
+ * be. */
 int question_ask(struct question *question, struct follower *follower, const char *method,
                  const char *params, void (*fn)(struct question *));
 void question_stop(struct question *question);
@@ -177,6 +194,14 @@ bool feed_alive(const struct follower *follower);
 void finality_start(struct tracker *tracker);
 void finality_ask(struct tracker *tracker);
 void finality_stop(struct tracker *tracker);
+/* The chain has another tip: what is not on it any more is forgotten. */
+void finality_moved(struct tracker *tracker);
+
+/* --- news.c -------------------------------------------------------------------------------- */
+
+/* For a while from now on, a stalled node is looked for: it is found out by its silence,
+ * not by an event. */
+void tracker_look_later(struct tracker *tracker);
 
 /* --- tell.c ----------------------------------------------------------------------------------- */
 

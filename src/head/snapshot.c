@@ -158,6 +158,19 @@ head_worker_free(struct egw_worker *worker)
   worker->heads = NULL;
 }
 
+/* Many changes within one turn. false: no memory. */
+static bool
+more_room(struct head_worker *hw)
+{
+  struct head_snapshot **old = realloc(hw->old, 2 * hw->old_room * sizeof(*old));
+
+  if (old == NULL)
+    return false;
+  hw->old = old;
+  hw->old_room *= 2;
+  return true;
+}
+
 const struct head_snapshot *
 head_now(struct egw_worker *worker, const struct network *network)
 {
@@ -167,10 +180,10 @@ head_now(struct egw_worker *worker, const struct network *network)
   struct head_snapshot *newest;
 
   if (*seen != NULL &&
-      (*seen)->pub.version == atomic_load_explicit(&head->version, memory_order_acquire))
+      (*seen)->pub.version == atomic_load(&head->version)) /* see hub_moved() */
     return *seen;
-  if (*seen != NULL && hw->old_count == hw->old_room)
-    return *seen; /* many changes within one turn: the next turn sees the newest */
+  if (*seen != NULL && hw->old_count == hw->old_room && !more_room(hw))
+    return *seen; /* the next turn sees the newest */
   pthread_mutex_lock(&head->lock);
   newest = head->newest;
   atomic_fetch_add_explicit(&newest->refs, 1, memory_order_relaxed);
@@ -195,6 +208,7 @@ bool
 head_settled(const struct head *head, const struct head_snapshot *snapshot)
 {
   return snapshot->pub.live && snapshot->pub.known &&
+         !atomic_load_explicit(&head->idle, memory_order_acquire) &&
          atomic_load_explicit(&head->evidence, memory_order_acquire) <= snapshot->pub.tip.number &&
          atomic_load_explicit(&head->touched, memory_order_acquire) == snapshot->touched;
 }
@@ -215,6 +229,8 @@ view(struct egw_worker *worker, const struct network *network)
     v->pub = now->pub;
     v->of = now;
   }
+  if (atomic_load_explicit(&network->head->idle, memory_order_relaxed))
+    head_wake(network);
   v->pub.settled = head_settled(network->head, now);
   return &v->pub;
 }
@@ -245,7 +261,7 @@ head_publish(struct network *network, struct head_snapshot *snapshot)
   pthread_mutex_lock(&head->lock);
   before = head->newest;
   head->newest = snapshot;
-  atomic_store_explicit(&head->version, snapshot->pub.version, memory_order_release);
+  atomic_store(&head->version, snapshot->pub.version);
   pthread_mutex_unlock(&head->lock);
   head_snapshot_unref(before);
   if (!network->hears_head && atomic_load(&head->waiting) == 0)

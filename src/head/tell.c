@@ -3,8 +3,6 @@
 #include <string.h>
 #include "head/parts.h"
 
-#define OVERDUE_MS 500u   /* an answer to a poll */
-
 static bool
 at_tip(const struct tracker *t, const struct follower *f)
 {
@@ -44,11 +42,11 @@ fill_in(const struct tracker *t, struct egw_head *pub)
   }
 }
 
-/* A node that is slow to answer does not hold the others up. */
 static bool
 counts(const struct tracker *t, const struct follower *f)
 {
-  return f->has_head && follower_alive(f) && f->upstream->conf->tier <= t->tier &&
+  return f->has_head && f->identity == IDENTITY_KNOWN && follower_alive(f) &&
+         f->upstream->conf->tier <= t->tier &&
          !(f->poll.waiting && uv_now(&t->worker->loop) - f->polled_ms > OVERDUE_MS);
 }
 

@@ -16,7 +16,7 @@
 #define FAR 64u
 #define LOWER_AFTER_MS 2500u   /* the tip is given up when all were below it for so long */
 #define LOWER_LOOK_MS 500u
-#define COMMANDED_MS 5000u     /* after a command that moves a development chain */
+#define SWITCHED_MS 200u       /* the tip's node has announced a lower block of another branch */
 #define POLL_MIN_MS 100u
 #define IDLE_AFTER_MS 30000u   /* without requests */
 #define IDLE_POLL_MS 10000u
@@ -24,6 +24,9 @@
 #define TIER_LAG 3u            /* blocks by which the tiers in use may be behind a spare one */
 #define ALIVE_EXTRA_MS 1500u
 #define FED_ALIVE_MS 15000u
+#define FED_POLL_FACTOR 4u     /* a node that pushes is polled so much less often, */
+#define FED_POLL_MIN_MS 4000u  /* only to see whether its feed has fallen silent */
+#define MEASURED 16u           /* blocks over which the time between two is measured */
 
 bool
 tracker_is_far(const struct tracker *t, const struct block *block)
@@ -33,7 +36,7 @@ tracker_is_far(const struct tracker *t, const struct block *block)
 
 /* --- pace ----------------------------------------------------------------------------------- */
 
-/* Whether any client asked something lately. */
+/* Whether any client asked something lately, or waits for events. */
 static bool
 is_active(struct tracker *t)
 {
@@ -41,6 +44,9 @@ is_active(struct tracker *t)
   uint64_t now = uv_now(&t->worker->loop), sum = 0;
   unsigned i, k;
 
+  for (k = 0; t->network->hub != NULL && k < HUB_KINDS; k++)
+    if (hub_is_wanted(t->network->hub, (enum hub_kind)k))
+      return true;
   for (i = 0; i < gateway->worker_count; i++)
     for (k = 0; k < CLIENT_KINDS; k++)
       sum += (uint64_t)metric_read(&gateway->workers[i].metrics->requests[k]);
@@ -66,8 +72,18 @@ follower_poll_ms(const struct follower *f)
   return t->idle && ms < IDLE_POLL_MS ? IDLE_POLL_MS : ms;
 }
 
-static void
-note_activity(struct tracker *t)
+uint64_t
+follower_pause_ms(const struct follower *f)
+{
+  uint64_t ms = follower_poll_ms(f);
+
+  if (!feed_alive(f))
+    return ms;
+  return ms * FED_POLL_FACTOR < FED_POLL_MIN_MS ? FED_POLL_MIN_MS : ms * FED_POLL_FACTOR;
+}
+
+void
+tracker_note_activity(struct tracker *t)
 {
   bool idle = !is_active(t);
 
@@ -85,8 +101,8 @@ follower_alive(const struct follower *f)
 
   if (f->link->health != LINK_UP)
     return false;
-  if (feed_alive(f) && most < FED_ALIVE_MS)
-    most = FED_ALIVE_MS;
+  if (feed_alive(f))
+    most = follower_pause_ms(f) + FED_ALIVE_MS;
   return now - f->heard_ms <= most;
 }
 
@@ -112,8 +128,8 @@ is_tip(const struct tracker *t, const struct follower *f)
   return t->tip != NULL && f->has_head && memcmp(f->head.hash, t->tip->hash, HASH_LEN) == 0;
 }
 
-/* A spare node's head counts when the nodes in use are well behind: the tip is what clients get from
- * those. */
+/* A spare node's head counts when the nodes in use are well behind: the tip is what clients
+ * get from those. */
 static bool
 better(const struct tracker *t, const struct follower *a, const struct follower *b)
 {
@@ -150,13 +166,32 @@ choose(struct tracker *t, struct block **block)
   return best;
 }
 
-/* Whether the tip may go down to `block`, the best there is. */
+/* Whether anyone has the tip, or a block above it: a spare node, when those of the tier in
+ * use are back but not yet there. */
 static bool
-may_lower(struct tracker *t, const struct follower *f, const struct block *block)
+is_held(const struct tracker *t)
+{
+  struct block *missing;
+  unsigned i;
+
+  for (i = 0; i < t->count; i++) {
+    const struct follower *f = &t->followers[i];
+    struct block *b = f->has_head ? blocks_find(&t->blocks, f->head.hash) : NULL;
+
+    if (b != NULL && b->number >= t->tip->number && f->identity != IDENTITY_STRANGER &&
+        follower_alive(f) && blocks_reach(&t->blocks, b, &missing) == REACH_LINKED)
+      return true;
+  }
+  return false;
+}
+
+/* Whether all have been below the tip for long enough, or are meant to be. */
+static bool
+is_low_for_long(struct tracker *t)
 {
   uint64_t now = uv_now(&t->worker->loop);
 
-  if (now < t->allow_lower_ms || (f->was_tip && !blocks_is_canonical(&t->blocks, block)))
+  if (now < t->allow_lower_ms)
     return true;
   if (t->lower_since_ms == 0)
     t->lower_since_ms = now;
@@ -166,17 +201,49 @@ may_lower(struct tracker *t, const struct follower *f, const struct block *block
   return false;
 }
 
-/* Time between blocks, by their own time stamps: half of the error is corrected with each. */
+/* The tip's own node is on another branch, lower down. Nodes announce the blocks of a
+ * branch one by one, upwards: the next ones are awaited, so that the tip need not go down
+ * and up again. */
+static bool
+is_switched(struct tracker *t)
+{
+  uint64_t now = uv_now(&t->worker->loop);
+
+  if (t->lower_since_ms == 0)
+    t->lower_since_ms = now;
+  if (now < t->allow_lower_ms || now - t->lower_since_ms >= SWITCHED_MS)
+    return true;
+  worker_timer_start(t->worker, &t->choose_timer, SWITCHED_MS);
+  return false;
+}
+
+/* Whether the tip may go down to `block`, the best there is. */
+static bool
+may_lower(struct tracker *t, const struct follower *f, const struct block *block)
+{
+  uint64_t now = uv_now(&t->worker->loop);
+
+  if (f->was_tip && !blocks_is_canonical(&t->blocks, block))
+    return is_switched(t);
+  /* In the beginning the first one to answer may just have been a spare one. */
+  if (now >= t->allow_lower_ms && now - t->started_ms > 2 * LOWER_AFTER_MS && is_held(t)) {
+    t->lower_since_ms = 0;
+    return false;
+  }
+  return is_low_for_long(t);
+}
+
+/* Time between blocks, by their own time stamps; these are whole seconds, so several blocks
+ * are needed. */
 static void
 measure(struct tracker *t, const struct block *block)
 {
-  const struct block *parent = blocks_at(&t->blocks, block->number - 1);
-  uint64_t ms;
+  uint64_t known = block->number - t->blocks.low, n = known < MEASURED ? known : MEASURED;
+  const struct block *before = blocks_at(&t->blocks, block->number - n);
 
-  if (block->number == 0 || parent == NULL || block->time < parent->time)
+  if (n == 0 || before == NULL || before->time == 0 || block->time < before->time)
     return;
-  ms = (block->time - parent->time) * 1000;
-  t->block_ms = t->block_ms == 0 ? ms : (t->block_ms + ms) / 2;
+  t->block_ms = (block->time - before->time) * 1000 / n;
 }
 
 /* What moves when `block` becomes the tip, for the hub. */
@@ -215,9 +282,15 @@ static void
 tell_hub(struct tracker *t, struct move *move, bool whole)
 {
   struct hub *hub = t->network->hub;
+  struct block *first = blocks_at(&t->blocks, t->blocks.low);
 
+  if (hub != NULL && t->replaced)
+    hub_moved(hub, NULL, 0, &first, 1);
   if (hub != NULL && whole)
     hub_moved(hub, move->dropped, move->dropped_count, move->added, move->added_count);
+  else if (hub != NULL)
+    hub_lost(hub);
+  t->replaced = false;
   free(move->dropped);
   free(move->added);
 }
@@ -238,10 +311,7 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
   t->tier = best->upstream->conf->tier;
   atomic_store_explicit(&t->head->tier, t->tier, memory_order_relaxed);
   t->lower_since_ms = 0;
-  if (t->finality.has_finalized && t->finality.finalized.number > block->number)
-    t->finality.has_finalized = false;
-  if (t->finality.has_safe && t->finality.safe.number > block->number)
-    t->finality.has_safe = false;
+  finality_moved(t);
   if (atomic_load_explicit(&t->head->evidence, memory_order_relaxed) > block->number &&
       dropped != 0)
     atomic_store_explicit(&t->head->evidence, block->number, memory_order_relaxed);
@@ -250,8 +320,17 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
     t->followers[i].was_tip = is_tip(t, &t->followers[i]);
 }
 
-/* Every node is on a branch that leaves the known chain below its lowest block: there is no telling what
- * lies between. */
+/* Whether it is not just a node that lags: it is above the tip, or its own head was the tip
+ * and now for long is not (a development chain that was moved back by more than the
+ * window). */
+static bool
+has_left(struct tracker *t, const struct follower *f, const struct block *block)
+{
+  return block->number > t->tip->number || (f->was_tip && is_low_for_long(t));
+}
+
+/* Every node is on a branch that leaves the known chain below its lowest block: there is no
+ * telling what lies between. */
 static bool
 is_lost(struct tracker *t, struct follower **f, struct block **block)
 {
@@ -264,7 +343,7 @@ is_lost(struct tracker *t, struct follower **f, struct block **block)
     struct block *b = one->has_head ? blocks_find(&t->blocks, one->head.hash) : NULL;
 
     if (b == NULL || one->identity == IDENTITY_STRANGER || !follower_alive(one) ||
-        t->tip == NULL || b->number <= t->tip->number)
+        t->tip == NULL || !has_left(t, one, b))
       continue;
     if (blocks_reach(&t->blocks, b, &missing) != REACH_BELOW)
       return false;
@@ -276,18 +355,31 @@ is_lost(struct tracker *t, struct follower **f, struct block **block)
   return *f != NULL;
 }
 
-/* Takes the chain up anew; who was told of the old one learns that something is missing. */
+void
+tracker_restart(struct tracker *t, struct block *block)
+{
+  bool gap = t->tip != NULL || (t->replaced && block->number != 0);
+
+  if (gap && t->network->hub != NULL)
+    hub_lost(t->network->hub);
+  t->replaced = t->replaced && !gap;
+  blocks_restart(&t->blocks, block);
+  t->tip = block;
+  t->fresh = true;
+  t->depth = HEAD_SHALLOW;
+  t->backfill_failures = 0;
+  t->lower_since_ms = 0;
+  if (atomic_load_explicit(&t->head->evidence, memory_order_relaxed) > block->number)
+    atomic_store_explicit(&t->head->evidence, block->number, memory_order_relaxed);
+}
+
 static void
 start_anew(struct tracker *t, struct follower *f, struct block *block)
 {
   egw_log(EGW_WARN, "head", "%s: the chain of %s leaves the known one further down than that is "
           "known; it is taken up anew at block %llu", t->network->name, f->upstream->name,
           (unsigned long long)block->number);
-  blocks_restart(&t->blocks, block);
-  t->tip = block;
-  t->fresh = true;
-  if (t->network->hub != NULL)
-    hub_lost(t->network->hub);
+  tracker_restart(t, block);
   tracker_choose(t);
 }
 
@@ -301,15 +393,19 @@ tracker_choose(struct tracker *t)
 
   if (t->stopped)
     return;
-  note_activity(t);
+  tracker_note_activity(t);
   best = choose(t, &block);
   if (best == NULL && is_lost(t, &best, &block)) {
     start_anew(t, best, block);
     return;
   }
-  if (best != NULL && best->upstream->conf->tier > t->tier) { /* none of those in use is left */
+  if (best != NULL && best->upstream->conf->tier != t->tier) {
+    bool spare = best->upstream->conf->tier > t->tier; /* none of those in use is left */
+
     t->tier = best->upstream->conf->tier;
-    follower_poll(best);
+    atomic_store_explicit(&t->head->tier, t->tier, memory_order_relaxed);
+    if (spare)
+      follower_poll(best);
   }
   if (best == NULL || (block == t->tip && !t->fresh) ||
       (block->number < t->tip->number && !may_lower(t, best, block))) {
@@ -332,107 +428,11 @@ tracker_choose(struct tracker *t)
 static void
 on_choose_timer(struct wheel_timer *timer)
 {
-  tracker_choose(container_of(timer, struct tracker, choose_timer));
-}
+  struct tracker *t = container_of(timer, struct tracker, choose_timer);
 
-/* --- other workers' news ------------------------------------------------------------------------ */
-
-static void
-poll_all(struct tracker *t)
-{
-  unsigned i;
-
-  for (i = 0; i < t->count; i++)
-    follower_poll(&t->followers[i]);
-}
-
-static void
-on_news(void *arg)
-{
-  struct head *head = arg;
-  struct tracker *t = head->tracker;
-  unsigned news = atomic_exchange_explicit(&head->news, 0, memory_order_acq_rel);
-
-  if (t == NULL || t->stopped)
-    return;
-  if ((news & HEAD_NEWS_COMMAND) != 0)
-    t->allow_lower_ms = uv_now(&t->worker->loop) + COMMANDED_MS;
-  if ((news & HEAD_NEWS_WAKE) != 0) {
-    t->active_ms = 0;
-    note_activity(t);
-  }
-  poll_all(t);
-  tracker_backfill(t);
-}
-
-static void
-tell_owner(const struct network *network, unsigned news)
-{
-  struct head *head = network->head;
-
-  if (head->owner == NULL)
-    return;
-  if (atomic_fetch_or_explicit(&head->news, news, memory_order_acq_rel) != 0)
-    return; /* it is on its way */
-  if (egw_post(head->owner, on_news, head) < 0)
-    atomic_store_explicit(&head->news, 0, memory_order_release);
-}
-
-static void
-raise_to(_Atomic uint64_t *at, uint64_t value)
-{
-  uint64_t now = atomic_load_explicit(at, memory_order_relaxed);
-
-  while (now < value && !atomic_compare_exchange_weak_explicit(at, &now, value,
-                                                               memory_order_acq_rel,
-                                                               memory_order_relaxed))
-    ;
-}
-
-void
-head_touch(const struct network *network, bool command)
-{
-  uint64_t touched;
-
-  if (!head_is_tracked(network->head))
-    return;
-  touched = 1 + atomic_fetch_add_explicit(&network->head->touched, 1, memory_order_acq_rel);
-  if (command)
-    raise_to(&network->head->commanded, touched);
-  tell_owner(network, command ? HEAD_NEWS_COMMAND : HEAD_NEWS_TOUCH);
-}
-
-uint64_t
-head_look(const struct network *network)
-{
-  uint64_t touched =
-      1 + atomic_fetch_add_explicit(&network->head->touched, 1, memory_order_acq_rel);
-
-  tell_owner(network, HEAD_NEWS_TOUCH);
-  return touched;
-}
-
-void
-head_wake(const struct network *network)
-{
-  if (atomic_exchange_explicit(&network->head->idle, false, memory_order_acq_rel))
-    tell_owner(network, HEAD_NEWS_WAKE);
-}
-
-void
-head_saw(struct egw_worker *worker, struct upstream *upstream, uint64_t number)
-{
-  const struct network *network = upstream->network;
-  const struct egw_head *now = &head_now(worker, network)->pub;
-
-  if (!now->known || number > now->tip.number + HEAD_BELIEVED)
-    return;
-  raise_to(&upstream->head, number + 1);
-  if (number <= now->tip.number ||
-      upstream->conf->tier > atomic_load_explicit(&network->head->tier, memory_order_relaxed))
-    return;
-  raise_to(&network->head->evidence, number);
-  tell_owner(network, HEAD_NEWS_SAW);
+  tracker_choose(t);
+  if (!t->stopped && atomic_load(&t->head->waiting) != 0)
+    tracker_look_later(t);
 }
 
 /* --- life --------------------------------------------------------------------------------------- */
@@ -444,9 +444,10 @@ start_tracker(void *arg)
   struct tracker *t = head->tracker;
   unsigned i;
 
-  if (t->started || t->stopped || t->worker->state >= WORKER_STOPPING)
+  if (t == NULL || t->started || t->stopped || t->worker->state >= WORKER_STOPPING)
     return;
   t->started = true;
+  t->started_ms = uv_now(&t->worker->loop);
   for (i = 0; i < t->count; i++)
     follower_start(&t->followers[i]);
 }

@@ -5,9 +5,11 @@
 #include <string.h>
 #include "head/parts.h"
 #include "obs/log.h"
-#include "push/hub.h"
 
-#define WALK_MAX 512u      /* ancestors asked for to link one head */
+#define WALK_MAX 512u      /* a head so far above the tip is not walked to, but taken up */
+#define WALKED_MAX HEAD_WINDOW /* ancestors asked for in a row: the chain grows meanwhile */
+#define LOST_MS 5000u      /* heads that can't be linked for so long are believed without */
+#define BACKFILL_TRIES 3u
 #define CLAIMS_BELIEVED 2u
 #define BACKFILL_DEEP 384u     /* for clients that resume */
 #define BACKFILL_LEAST 32u
@@ -37,11 +39,7 @@ restart(struct follower *f)
   if (tracker->tip != NULL)
     egw_log(EGW_WARN, "head", "%s: the chain is taken up anew at block %llu", f->upstream->name,
             (unsigned long long)block->number);
-  if (tracker->tip != NULL && tracker->network->hub != NULL)
-    hub_lost(tracker->network->hub);
-  blocks_restart(&tracker->blocks, block);
-  tracker->tip = block;
-  tracker->fresh = true;
+  tracker_restart(tracker, block);
   follower_saw(f, &f->target, NULL);
 }
 
@@ -78,8 +76,9 @@ judge_far(struct follower *f, bool has_parent)
     restart(f);
     return;
   }
-  egw_log(EGW_WARN, "head", "%s claims block %llu, which has no parent: not believed",
-          f->upstream->name, (unsigned long long)f->target.number);
+  if (f->claims == 1) /* it may go on like that for long */
+    egw_log(EGW_WARN, "head", "%s claims block %llu, which has no parent: not believed",
+            f->upstream->name, (unsigned long long)f->target.number);
   f->has_target = false;
 }
 
@@ -94,10 +93,20 @@ take_parent(struct question *q, const struct block *child)
          blocks_add(&q->follower->tracker->blocks, parent, q->raw) != NULL;
 }
 
-/* The head can't be linked: the node has lost that branch, or it is another node now. */
+/* The head can't be linked: the node has lost that branch, or it is another node now, or it
+ * has no ancestors to show (it began at a snapshot). If that goes on and nobody else speaks
+ * for another chain, its word is taken. */
 static void
-give_up(struct follower *f)
+give_up(struct follower *f, bool answered)
 {
+  uint64_t now = uv_now(&f->tracker->worker->loop);
+
+  if (f->lost_since_ms == 0 && answered)
+    f->lost_since_ms = now;
+  if (f->lost_since_ms != 0 && now - f->lost_since_ms >= LOST_MS && alone(f)) {
+    restart(f);
+    return;
+  }
   f->has_target = false;
   f->identity = IDENTITY_UNKNOWN;
 }
@@ -114,7 +123,7 @@ on_walked(struct question *q)
   if (same && tracker_is_far(f->tracker, &f->target))
     judge_far(f, got);
   else if (same && !got)
-    give_up(f);
+    give_up(f, q->answered);
   else
     follower_saw(f, &f->target, NULL);
 }
@@ -137,8 +146,16 @@ follower_walk(struct follower *f)
   }
   f->walk_child = *child;
   memcpy(f->walk_target, target->hash, HASH_LEN);
-  if (++f->walked > WALK_MAX || ask_parent(&f->walk, f, child, on_walked) < 0)
+  if (++f->walked > WALKED_MAX) {
+    f->walked = 0; /* the next head goes on from what is known by now */
+    if (alone(f)) {
+      restart(f);
+      return;
+    }
     f->has_target = false;
+  } else if (ask_parent(&f->walk, f, child, on_walked) < 0) {
+    f->has_target = false;
+  }
 }
 
 /* --- below the first one --------------------------------------------------------------------------- */
@@ -162,16 +179,34 @@ wants_more(const struct tracker *tracker)
 }
 
 static void
+set_depth(struct tracker *tracker)
+{
+  bool deep = atomic_load_explicit(&tracker->head->deep, memory_order_acquire);
+
+  tracker->depth = deep ? HEAD_DEEP : HEAD_FILLED;
+  tracker_publish(tracker);
+}
+
+static void
 on_backfilled(struct question *q)
 {
   struct tracker *tracker = q->follower->tracker;
   uint64_t low = tracker->blocks.low;
 
-  if (!q->has_block || blocks_add(&tracker->blocks, &q->block, q->raw) == NULL)
-    return; /* the next head tries again */
-  if (q->block.number + 1 == low && !blocks_extend_down(&tracker->blocks))
-    return; /* the node is on another branch there */
-  tracker_backfill(tracker);
+  bool next = q - tracker->backfill == (ptrdiff_t)((low - 1) % BACKFILL_AT_ONCE);
+
+  if (q->has_block && blocks_add(&tracker->blocks, &q->block, q->raw) != NULL &&
+      (!next || blocks_extend_down(&tracker->blocks))) {
+    tracker->backfill_failures = next ? 0 : tracker->backfill_failures;
+    tracker_backfill(tracker);
+    return;
+  }
+  /* It is pruned, or on another branch there: the next head tries again, but nobody waits
+   * for it. */
+  if (next && q->answered && ++tracker->backfill_failures < BACKFILL_TRIES)
+    tracker_backfill(tracker);
+  else if (tracker->backfill_failures >= BACKFILL_TRIES)
+    set_depth(tracker);
 }
 
 static void
@@ -185,8 +220,8 @@ ask_number(struct tracker *tracker, struct follower *f, unsigned slot, uint64_t 
     tracker->backfill_number[slot] = number;
 }
 
-/* The next few, by number, at the same time; only what links becomes part of the chain. The first one is
- * asked for again if it did not. */
+/* The next few, by number, at the same time; only what links becomes part of the chain. The
+ * first one is asked for again if it did not. */
 static void
 ask_below(struct tracker *tracker, struct follower *f)
 {
@@ -201,15 +236,6 @@ ask_below(struct tracker *tracker, struct follower *f)
   }
 }
 
-static void
-set_depth(struct tracker *tracker)
-{
-  bool deep = atomic_load_explicit(&tracker->head->deep, memory_order_acquire);
-
-  tracker->depth = deep ? HEAD_DEEP : HEAD_FILLED;
-  tracker_publish(tracker);
-}
-
 void
 tracker_backfill(struct tracker *tracker)
 {
@@ -219,10 +245,10 @@ tracker_backfill(struct tracker *tracker)
     return;
   while (wants_more(tracker) && blocks_extend_down(&tracker->blocks))
     ;
-  if (!wants_more(tracker)) {
+  if (!wants_more(tracker) || tracker->backfill_failures >= BACKFILL_TRIES)
     set_depth(tracker);
+  if (!wants_more(tracker))
     return;
-  }
   for (i = 0; i < tracker->count; i++) {
     struct follower *f = &tracker->followers[i];
 

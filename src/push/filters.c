@@ -11,8 +11,8 @@
 #include "push/hub.h"
 #include "push/subscription.h"
 
-#define EXPIRE_MS (5u * 60 * 1000)   /* a filter that nobody polls ends */
 #define SWEEP_MS 5000u
+#define EXPIRE_SWEEPS 60u            /* a filter that nobody polls ends after five minutes */
 #define FILTERS_MAX 10000u           /* of one network */
 #define KEPT_MAX (16u * 1024 * 1024) /* bytes of events of one filter that wait for a poll */
 
@@ -28,7 +28,7 @@ struct filter {
   struct hub_filter match;           /* LOGS */
   struct egw_buf *object;            /* LOGS: the filter as the client gave it */
   uint64_t since;
-  uint64_t polled_ms;
+  uint64_t polled;                   /* filters->sweeps as of then */
   struct kept *kept;
   size_t kept_count, kept_room, kept_bytes;
   char id[SUBSCRIPTION_ID_LEN + 1];
@@ -39,6 +39,7 @@ struct filters {
   struct strmap by_id;
   struct list by_age;
   struct wheel_timer sweep;
+  uint64_t sweeps;                   /* so far */
 };
 
 /* --- life ----------------------------------------------------------------------------------------- */
@@ -71,12 +72,12 @@ on_sweep(struct wheel_timer *timer)
 {
   struct filters *filters = container_of(timer, struct filters, sweep);
   struct egw_worker *worker = filters->hub->owner;
-  uint64_t now = uv_now(&worker->loop);
 
+  filters->sweeps++;
   while (!list_empty(&filters->by_age)) {
     struct filter *f = container_of(filters->by_age.next, struct filter, node);
 
-    if (now - f->polled_ms < EXPIRE_MS)
+    if (filters->sweeps - f->polled <= EXPIRE_SWEEPS)
       break;
     end_filter(filters, f);
   }
@@ -162,12 +163,14 @@ keep_logs(struct filter *f, const struct hub_event *event)
     if (log_filter_matches(f->match.filter, &event->logs->v[i]) &&
         !keep(f, event->logs->buf, event->logs->v[i].raw))
       return false;
-  return !event->broken;
+  return true;
 }
 
 static bool
 take_event(struct filter *f, const struct hub_event *event)
 {
+  if (event->broken)
+    return false;
   if (event->kind == HUB_HEADS)
     return keep_hash(f, event);
   if (event->kind == HUB_LOGS)
@@ -184,12 +187,11 @@ filters_event(struct hub *hub, const struct hub_event *event)
   list_for_each_safe(node, tmp, &filters->by_age) {
     struct filter *f = container_of(node, struct filter, node);
 
-    if (f->kind != event->kind || event->seq <= f->since || event->first_seq <= f->since ||
-        take_event(f, event))
+    if (f->kind != event->kind || !hub_is_new(event, f->since) || take_event(f, event))
       continue;
     /* Better no filter than one with a hole. */
-    egw_log(EGW_WARN, "push", "%s: a filter that is polled too seldom is ended",
-            hub->network->name);
+    egw_log(EGW_WARN, "push", "%s: a filter is ended: %s", hub->network->name,
+            event->broken ? "an event was lost" : "it is polled too seldom");
     end_filter(filters, f);
   }
 }
@@ -216,12 +218,12 @@ make(struct filters *filters, struct filter_ask *ask)
   f->match.filter = ask->filter;
   ask->filter = NULL;
   f->object = ask->object != NULL ? egw_buf_ref(ask->object) : NULL;
-  f->polled_ms = uv_now(&filters->hub->owner->loop);
+  f->polled = filters->sweeps;
   list_append(&filters->by_age, &f->node);
   hub_want(filters->hub, f->kind, 1);
   if (f->match.filter != NULL)
     hub_filter_add(filters->hub, &f->match);
-  f->since = atomic_load_explicit(&filters->hub->seq, memory_order_relaxed);
+  f->since = atomic_load_explicit(&filters->hub->network->head->version, memory_order_relaxed);
   if (!wheel_armed(&filters->sweep))
     worker_timer_start(filters->hub->owner, &filters->sweep, SWEEP_MS);
   filter_ask_text(ask, f->id);
@@ -271,7 +273,7 @@ filters_answer(struct hub *hub, struct filter_ask *ask)
     filter_ask_fail(ask, -32000, "filter not found");
     return;
   }
-  f->polled_ms = uv_now(&hub->owner->loop);
+  f->polled = filters->sweeps;
   list_remove(&f->node);
   list_append(&filters->by_age, &f->node);
   if (ask->what == FILTER_LOGS)

@@ -19,6 +19,9 @@
 #define ASK_TIMEOUT_MS 10000u
 #define AGAIN_FIRST_MS 50u
 #define AGAIN_MAX_MS 2000u
+#define EMPTY_TRIES 6u       /* no logs, though the bloom speaks of some: true after 3 s */
+#define LIES_MAX 3u          /* after so many such blocks a bloom means nothing */
+#define REFUSED_MAX 24u      /* refusals until the logs of a block are given up: 40 s */
 
 /* A block whose logs are to be told, or taken back. */
 struct log_step {
@@ -28,14 +31,21 @@ struct log_step {
   unsigned char hash[HASH_LEN];
   bool removed;                /* `logs` are those to take back, reversed; NULL: not known */
   struct log_set *logs;        /* NULL: not known yet */
-  uint64_t first_seq;          /* in `told`: of the event */
+  uint64_t version;            /* of the head, when the chain moved */
+  uint64_t first_version;      /* removed: when the block came */
   struct egw_call *asking;     /* eth_getLogs */
   struct wheel_timer again;
-  unsigned tries;
+  unsigned tries, refused;
   bool has_bloom_bits;         /* the header says there are logs */
 };
 
 /* --- events ---------------------------------------------------------------------------------- */
+
+static uint64_t
+version_now(const struct hub *hub)
+{
+  return atomic_load_explicit(&hub->network->head->version, memory_order_relaxed);
+}
 
 struct hub_event *
 hub_event_new(struct hub *hub, enum hub_kind kind)
@@ -47,6 +57,7 @@ hub_event_new(struct hub *hub, enum hub_kind kind)
   atomic_init(&event->refs, 1);
   event->kind = kind;
   event->network = hub->network;
+  event->version = event->first_version = UINT64_MAX; /* new to all */
   return event;
 }
 
@@ -67,9 +78,6 @@ hub_tell(struct hub *hub, struct hub_event *event)
   struct gateway *gateway = hub->network->gateway;
   unsigned i;
 
-  event->seq = atomic_fetch_add_explicit(&hub->seq, 1, memory_order_acq_rel) + 1;
-  if (event->first_seq == 0)
-    event->first_seq = event->seq;
   filters_event(hub, event);
   for (i = 0; i < gateway->worker_count; i++)
     local_post(&gateway->workers[i], event);
@@ -80,7 +88,7 @@ void
 hub_want(struct hub *hub, enum hub_kind kind, int change)
 {
   if (change > 0) {
-    atomic_fetch_add_explicit(&hub->wanted[kind], 1, memory_order_acq_rel);
+    atomic_fetch_add(&hub->wanted[kind], 1);
     head_want(hub->network);
   } else {
     atomic_fetch_sub_explicit(&hub->wanted[kind], 1, memory_order_acq_rel);
@@ -133,6 +141,23 @@ ask_again(struct log_step *step)
   worker_timer_start(step->hub->owner, &step->again, ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS);
 }
 
+/* The node may have the block, and not its logs yet. Blooms of some chains speak of logs
+ * that nobody is given, always. */
+static bool
+is_too_early(struct log_step *step)
+{
+  struct hub *hub = step->hub;
+
+  if (step->logs->count != 0)
+    hub->bloom_lies = 0;
+  if (step->logs->count != 0 || !step->has_bloom_bits || hub->bloom_lies >= LIES_MAX)
+    return false;
+  if (step->tries < EMPTY_TRIES)
+    return true;
+  hub->bloom_lies++;
+  return false;
+}
+
 static void
 on_logs(void *arg, const struct egw_reply *reply)
 {
@@ -145,12 +170,20 @@ on_logs(void *arg, const struct egw_reply *reply)
     return;
   if (reply->outcome == EGW_OK && !reply->is_error && !reply->partial && reply->buf != NULL)
     step->logs = log_set_new(reply->buf, reply->body);
-  if (step->logs != NULL && step->logs->count == 0 && step->has_bloom_bits) {
-    log_set_unref(step->logs); /* the node has the block, not its logs yet */
+  else if (reply->outcome == EGW_OK && reply->is_error)
+    step->refused++;
+  if (step->logs != NULL && is_too_early(step)) {
+    log_set_unref(step->logs);
     step->logs = NULL;
   }
-  if (step->logs == NULL)
+  if (step->logs == NULL && step->refused < REFUSED_MAX) {
     ask_again(step);
+  } else if (step->logs == NULL) {
+    list_remove(&step->node);
+    hub->step_count--;
+    step_free(step);
+    local_broken(hub, HUB_LOGS, "the nodes refuse to give the logs of a block");
+  }
   pump(hub);
 }
 
@@ -209,17 +242,17 @@ keep_told(struct hub *hub, struct log_step *step)
 static void
 tell_step(struct hub *hub, struct log_step *step)
 {
-  bool something = step->logs == NULL || step->logs->count != 0;
+  bool something = step->removed || step->logs == NULL || step->logs->count != 0;
   struct hub_event *event = something ? hub_event_new(hub, HUB_LOGS) : NULL;
 
   if (event != NULL) {
     event->number = step->number;
     memcpy(event->hash, step->hash, HASH_LEN);
     event->removed = step->removed;
-    event->first_seq = step->first_seq;
+    event->version = step->version;
+    event->first_version = step->first_version;
     event->logs = step->logs != NULL ? log_set_ref(step->logs) : NULL;
     hub_tell(hub, event);
-    step->first_seq = atomic_load_explicit(&hub->seq, memory_order_relaxed);
   } else if (something) {
     local_broken(hub, HUB_LOGS, "out of memory");
   }
@@ -260,12 +293,13 @@ step_new(struct hub *hub, const struct block *block)
   step->hub = hub;
   step->number = block->number;
   memcpy(step->hash, block->hash, HASH_LEN);
+  step->version = step->first_version = version_now(hub);
   step->again.fn = on_again;
   return step;
 }
 
-/* Whether any filter may find something in the block; a chain whose headers never have a bloom says
- * nothing by an empty one. */
+/* Whether any filter may find something in the block; a chain whose headers never have a
+ * bloom says nothing by an empty one. */
 static bool
 worth_asking(struct hub *hub, const struct block *block, bool *has_bits)
 {
@@ -318,8 +352,8 @@ find_step(struct list *list, const struct block *block)
   return NULL;
 }
 
-/* Queues that the block's logs are taken back: `told` of them, or, when the hub has told none, whatever
- * somebody was told as past. */
+/* Queues that the block's logs are taken back: `told` of them, or, when the hub has told
+ * none, whatever somebody was told as past. */
 static void
 take_back(struct hub *hub, const struct block *block, const struct log_step *told)
 {
@@ -328,7 +362,8 @@ take_back(struct hub *hub, const struct block *block, const struct log_step *tol
   if (back == NULL)
     return;
   back->removed = true;
-  back->first_seq = told != NULL ? told->first_seq : 0;
+  if (told != NULL)
+    back->first_version = told->version;
   back->logs = told != NULL ? log_set_removed(told->logs) : NULL;
   if (told != NULL && back->logs == NULL) {
     step_free(back);
@@ -375,6 +410,7 @@ tell_head(struct hub *hub, const struct block *block)
   }
   event->number = block->number;
   memcpy(event->hash, block->hash, HASH_LEN);
+  event->version = event->first_version = version_now(hub);
   event->buf = egw_buf_ref(block->raw);
   hub_tell(hub, event);
 }
@@ -383,11 +419,15 @@ void
 hub_moved(struct hub *hub, struct block *const *dropped, unsigned dropped_count,
           struct block *const *added, unsigned added_count)
 {
-  bool logs = hub_is_wanted(hub, HUB_LOGS);
+  bool logs;
   unsigned i;
 
   if (hub->stopped)
     return;
+  /* The snapshot of this move is published. Who is not seen to want events from here on has
+   * not read the head's version yet, and finds these blocks in the snapshot. All four
+   * accesses are sequentially consistent. */
+  logs = hub_is_wanted(hub, HUB_LOGS);
   for (i = 0; i < dropped_count; i++)
     drop_logs(hub, dropped[i]);
   for (i = 0; i < added_count; i++) {
@@ -412,6 +452,9 @@ hub_lost(struct hub *hub)
     hub->step_count--;
     step_free(step);
   }
+  while (!list_empty(&hub->told))
+    step_free(container_of(hub->told.next, struct log_step, node));
+  hub->told_count = 0;
   if (hub_is_wanted(hub, HUB_HEADS))
     local_broken(hub, HUB_HEADS, "blocks are missing");
   if (hub_is_wanted(hub, HUB_LOGS))
@@ -426,7 +469,6 @@ hub_init(struct hub *hub, struct network *network)
   unsigned i;
 
   hub->network = network;
-  atomic_init(&hub->seq, 0);
   for (i = 0; i < HUB_KINDS; i++)
     atomic_init(&hub->wanted[i], 0);
   list_init(&hub->filters);

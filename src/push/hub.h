@@ -31,8 +31,8 @@ struct hub_event {
   struct network *network;
   uint64_t number;               /* HEADS, LOGS: of the block */
   unsigned char hash[HASH_LEN];
-  uint64_t seq;                  /* rises by one with each event of the network */
-  uint64_t first_seq;            /* LOGS, removed: of the event that brought them */
+  uint64_t version;              /* of the head's first snapshot that has it: hub_is_new() */
+  uint64_t first_version;        /* removed: of the event that brought them; else the same */
   bool removed;
   bool broken;                   /* something was lost: who wants such events is to be told so */
   struct egw_buf *buf;           /* HEADS, PENDING*: the raw result */
@@ -55,10 +55,10 @@ struct hub {
   pthread_mutex_t lock;          /* of `filters` */
   struct list filters;           /* struct hub_filter */
   /* the owner's: */
-  _Atomic uint64_t seq;          /* of the last event; any worker reads it */
   struct list steps;             /* blocks whose logs are to be told, in their order */
   unsigned step_count, asking;
   bool bloom_seen;               /* headers of this chain do have blooms */
+  unsigned bloom_lies;           /* blocks in a row whose bloom spoke of logs that are not */
   struct list told;              /* blocks whose logs were told, newest last */
   unsigned told_count;
   struct filters *filters_mine;  /* filters.c */
@@ -80,17 +80,27 @@ void hub_moved(struct hub *hub, struct block *const *dropped, unsigned dropped_c
 /* The chain was taken up anew: some blocks will not be told. Owner. */
 void hub_lost(struct hub *hub);
 
-/* Takes `event` (its reference) to every worker that has a use for it; gives it its number. Owner. */
+/* Takes `event` (its reference) to every worker that has a use for it. Owner. */
 void hub_tell(struct hub *hub, struct hub_event *event);
 struct hub_event *hub_event_new(struct hub *hub, enum hub_kind kind) EGW_MUST_CHECK;
 
 static inline bool
 hub_is_wanted(struct hub *hub, enum hub_kind kind)
 {
-  return atomic_load_explicit(&hub->wanted[kind], memory_order_acquire) != 0;
+  return atomic_load(&hub->wanted[kind]) != 0; /* sequentially consistent: see hub_moved() */
 }
 
-/* Somebody wants such events from now on (or no more). Any worker. */
+/* Whether the event is none to whoever began when the head's version was `since`: what a
+ * snapshot of that version knows is old, what came later is new; and of what is taken back
+ * only what was new is. */
+static inline bool
+hub_is_new(const struct hub_event *event, uint64_t since)
+{
+  return event->version > since && event->first_version > since;
+}
+
+/* Somebody wants such events from now on (or no more). The head's version that is read
+ * after this (and hub_filter_add()) is the one it begins at. Any worker. */
 void hub_want(struct hub *hub, enum hub_kind kind, int change);
 
 /* Counts a filter in. Any worker. */

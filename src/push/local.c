@@ -41,12 +41,6 @@ list_of(struct push *push, const struct network *network, enum hub_kind kind)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static bool
-wants(const struct subscription *sub, const struct hub_event *event)
-{
-  return event->seq > sub->since && event->first_seq > sub->since;
-}
-
 static void
 deliver_logs(struct push *push, struct subscription *sub, const struct log_set *logs)
 {
@@ -69,10 +63,9 @@ deliver(struct push *push, struct subscription *sub, const struct hub_event *eve
 {
   struct log_set *past;
 
-  if (resume_covers(sub, event))
-    return;
+  resume_turn(sub, event);
   past = resume_removed(sub, event);
-  if (past == NULL && (!wants(sub, event) || is_blank(event)))
+  if (past == NULL && (!hub_is_new(event, sub->since) || is_blank(event)))
     return;
   push->delivering = sub;
   if (event->broken)
@@ -129,8 +122,7 @@ local_post(struct egw_worker *worker, struct hub_event *event)
   struct push *push = worker->push;
   struct parcel *parcel;
 
-  if (push == NULL ||
-      atomic_load_explicit(&push->count[event->kind], memory_order_acquire) == 0)
+  if (push == NULL || atomic_load(&push->count[event->kind]) == 0) /* see hub_moved() */
     return;
   parcel = calloc(1, sizeof(*parcel));
   if (parcel == NULL) {
@@ -161,8 +153,8 @@ local_broken(struct hub *hub, enum hub_kind kind, const char *why)
 
 /* --- waiting for the head ------------------------------------------------------------------------ */
 
-/* The tip as of now, not as of the last poll: what comes after it is new to the client, and nothing
- * else. And a window below it, so that a reorganisation can be told. */
+/* The tip as of now, not as of the last poll: what comes after it is new to the client, and
+ * nothing else. And a window below it, so that a reorganisation can be told. */
 static bool
 is_fresh(const struct egw_call *call)
 {
@@ -245,11 +237,11 @@ attach(struct subscription *sub, enum hub_kind kind)
   sub->hub_kind = kind;
   sub->served = true;
   list_append(list_of(push, sub->network, kind), &sub->hub_node);
-  atomic_fetch_add_explicit(&push->count[kind], 1, memory_order_acq_rel);
-  hub_want(hub, kind, 1);
+  atomic_fetch_add(&push->count[kind], 1);
   if (sub->filter.filter != NULL)
     hub_filter_add(hub, &sub->filter);
-  sub->since = atomic_load_explicit(&hub->seq, memory_order_acquire);
+  hub_want(hub, kind, 1);
+  sub->since = head_now(sub->worker, sub->network)->pub.version; /* after all of that */
 }
 
 void
@@ -271,19 +263,60 @@ local_forget(struct subscription *sub)
   sub->filter.filter = NULL;
 }
 
-/* The head is known and fresh: makes the subscription and answers. */
+static void
+refuse(struct egw_call *call, const char *why)
+{
+  egw_refuse(call, -32602, why);
+  chain_reply(call);
+}
+
+static void
+fail(struct egw_call *call)
+{
+  call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "out of memory");
+  chain_reply(call);
+}
+
+/* Answers, after what has to be told of the past is on its way: it ends where the present
+ * begins. */
+static void
+answer(struct egw_call *call, struct subscription *sub)
+{
+  const struct head_snapshot *head = head_now(call->worker, call->network);
+  struct egw_buf *text = egw_buf_new(SUBSCRIPTION_ID_LEN + 2);
+  const char *why = NULL;
+  uint64_t from = 0;
+
+  if (text == NULL || egw_buf_printf(text, "\"%s\"", sub->id) < 0) {
+    egw_buf_unref(text);
+    fail(call);
+    return;
+  }
+  if (call->push_past && resume_wanted(call, head, &from, &why) &&
+      (why != NULL || resume_start(sub, head, from) < 0)) {
+    egw_buf_unref(text);
+    if (why != NULL)
+      refuse(call, why);
+    else
+      fail(call);
+    return;
+  }
+  if (sub->resume != NULL)
+    sub->since = head->pub.version;
+  call_set_result(call, text, egw_buf_slice(text));
+  chain_reply(call);
+}
+
+/* The head is known and fresh: makes the subscription and answers; with an error, it ends
+ * again (push_call_over). */
 static void
 subscribe(struct egw_call *call)
 {
   struct session *session = request_session(call);
-  const struct head_snapshot *head = head_now(call->worker, call->network);
   struct log_filter *filter = NULL;
   struct subscription *sub;
-  struct egw_buf *answer;
   enum hub_kind kind;
   const char *why = NULL;
-  uint64_t from = 0;
-  bool resume;
 
   if (!kind_of(call, &kind) || session == NULL) {
     call_set_fault(call, RPC_FAULT_NO_SUBSCRIPTIONS, EGW_ABORTED, "no session");
@@ -293,36 +326,25 @@ subscribe(struct egw_call *call)
   if (kind == HUB_LOGS) {
     filter = log_filter_new(egw_json_element(call->params, 1), &why);
     if (filter == NULL) {
-      egw_refuse(call, -32602, why);
-      chain_reply(call);
+      refuse(call, why);
       return;
     }
   }
-  resume = kind != HUB_PENDING && kind != HUB_PENDING_FULL &&
-           resume_wanted(call, head, &from, &why);
-  if (resume && why != NULL) {
+  if (!push_has_room(session)) { /* others of the session have waited beside it */
     log_filter_free(filter);
-    egw_refuse(call, -32602, why);
+    call_set_fault(call, RPC_FAULT_TOO_MANY_SUBSCRIPTIONS, EGW_ABORTED, "too many");
     chain_reply(call);
     return;
   }
   sub = push_make(call, session);
-  answer = egw_buf_new(SUBSCRIPTION_ID_LEN + 2);
-  if (sub == NULL || answer == NULL || egw_buf_printf(answer, "\"%s\"", sub->id) < 0) {
-    egw_buf_unref(answer);
+  if (sub == NULL) {
     log_filter_free(filter);
-    call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "out of memory");
-    chain_reply(call);
+    fail(call);
     return;
   }
   sub->filter.filter = filter;
   attach(sub, kind);
-  /* The snapshot may be older than the number the subscription begins at by what is on its way to
-   * this worker: the past ends where the present begins. */
-  if (resume && resume_start(sub, head, from) < 0)
-    session->ops->close(session, true, 1011, "out of memory");
-  call_set_result(call, answer, egw_buf_slice(answer));
-  chain_reply(call);
+  answer(call, sub);
 }
 
 bool
@@ -338,7 +360,7 @@ local_takes(struct egw_call *call)
     chain_reply(call);
     return true;
   }
-  call->push_past = resume_asked(call);
+  call->push_past = (kind == HUB_HEADS || kind == HUB_LOGS) && resume_asked(call);
   if (call->push_past)
     atomic_store_explicit(&call->network->head->deep, true, memory_order_release);
   if (!local_wait_head(call, subscribe))

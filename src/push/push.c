@@ -56,6 +56,13 @@ unsubscribe(struct egw_call *call, struct session *session)
 }
 
 bool
+push_has_room(const struct session *session)
+{
+  return session->subscription_count <
+         (uint64_t)session->listener->conf->limits.max_subscriptions;
+}
+
+bool
 push_takes(struct egw_call *call)
 {
   struct session *session = request_session(call);
@@ -75,8 +82,7 @@ push_takes(struct egw_call *call)
     fault = RPC_FAULT_NO_SUBSCRIPTIONS;
   } else if (session == NULL || session->ops->push == NULL) {
     fault = RPC_FAULT_NO_SUBSCRIPTIONS;
-  } else if (session->subscription_count >=
-             (uint64_t)session->listener->conf->limits.max_subscriptions) {
+  } else if (!push_has_room(session)) {
     fault = RPC_FAULT_TOO_MANY_SUBSCRIPTIONS;
   }
   if (fault == RPC_FAULT_NONE)

@@ -27,6 +27,9 @@ bool network_serves_push(const struct network *network);
  * call is answered. NULL: no memory. */
 struct subscription *push_make(struct egw_call *call, struct session *session);
 
+/* Whether the session may have one more. */
+bool push_has_room(const struct session *session);
+
 /* Sends an event to the subscription's client: `result` lies in `buf`. May end the session, and the
  * subscription with it. */
 void push_deliver(struct subscription *sub, struct egw_buf *buf, struct egw_slice result);

@@ -315,14 +315,22 @@ resume_start(struct subscription *sub, const struct head_snapshot *head, uint64_
   return 0;
 }
 
-bool
-resume_covers(const struct subscription *sub, const struct hub_event *event)
+void
+resume_turn(struct subscription *sub, const struct hub_event *event)
 {
-  const struct resume *r = sub->resume;
-  uint64_t n = event->number;
+  struct resume *r = sub->resume;
+  unsigned i;
 
-  return r != NULL && !event->removed && n <= r->last && n >= r->head->pub.lowest &&
-         memcmp(r->head->hashes[n - r->head->pub.lowest], event->hash, 32) == 0;
+  if (r == NULL || r->done || event->broken || event->version <= sub->since ||
+      event->number > r->last || (event->kind == HUB_LOGS && !event->removed))
+    return;
+  r->last = (event->number > r->next ? event->number : r->next) - 1;
+  for (i = 0; i < AT_ONCE; i++)
+    if (r->past[i].number > r->last)
+      past_clear(&r->past[i]);
+  if (r->asked > r->last + 1)
+    r->asked = r->last + 1;
+  worker_run_soon(sub->worker, &r->job);
 }
 
 struct log_set *

@@ -23,18 +23,19 @@ struct subscription;
 /* Whether the call's params have an R at all. */
 bool resume_asked(const struct egw_call *call);
 
-/* Reads R of the call's params. true: there is one, *from gets the number of the first block missed; or
- * *why says why that can't be (a literal). */
+/* Reads R of the call's params. true: there is one, *from gets the number of the first
+ * block missed; or *why says why that can't be (a literal). */
 bool resume_wanted(const struct egw_call *call, const struct head_snapshot *head, uint64_t *from,
                    const char **why);
 
-/* Begins to tell the blocks from `from` up to the snapshot's tip, which is that of the moment when the
- * subscription was made. 0, or -1: no memory. */
+/* Begins to tell the blocks from `from` up to the snapshot's tip, which is that of the
+ * moment when the subscription was made. 0, or -1: no memory. */
 int resume_start(struct subscription *sub, const struct head_snapshot *head, uint64_t from)
     EGW_MUST_CHECK;
 
-/* Whether the event speaks of a block that is (or will be) told as past. */
-bool resume_covers(const struct subscription *sub, const struct hub_event *event);
+/* The chain takes another branch while the past is told: what is not told yet of the old
+ * one never will be. */
+void resume_turn(struct subscription *sub, const struct hub_event *event);
 
 /* The logs told as past of a block that is taken away now; NULL: none were. A reference. */
 struct log_set *resume_removed(const struct subscription *sub, const struct hub_event *event);

@@ -43,7 +43,7 @@ struct subscription {
   struct list hub_node;
   enum hub_kind hub_kind;
   struct hub_filter filter;      /* logs */
-  uint64_t since;                /* only events after this one */
+  uint64_t since;                /* the head's version it begins at: see hub_is_new() */
   struct resume *resume;         /* its past is being told; or NULL */
   char id[SUBSCRIPTION_ID_LEN + 1];
 };
