@@ -2,9 +2,9 @@
 /* Frames out. They are composed here and given to lws as raw bytes, since lws sends one frame
  * in one system call: many small answers of a turn leave together this way. A server's frames
  * are not masked (RFC 6455 5.1), so a frame is its head and the bytes as they are. Each chunk
- * holds whole frames only: lws puts its pongs between chunks. What is long goes to the socket
- * from where it is, without a copy, while lws has nothing to send; lws gets what the socket
- * doesn't take of a frame. */
+ * holds whole frames only: lws puts its pongs between chunks. What is long or alone goes to the
+ * socket from where it is, without a copy, while lws has nothing to send; lws gets what the
+ * socket doesn't take of a frame. */
 #include "listen/ws.h"
 
 #include <errno.h>
@@ -213,12 +213,24 @@ send_direct(struct ws_session *s, struct out *out)
   return (long)(iov[0].iov_len + len);
 }
 
-/* Whole frames by way of the chunk. Bytes; 0: there are none worth it; -1. */
-static long
-send_chunk(struct ws_session *s)
+static bool
+goes_direct(const struct ws_session *s, const struct out *out)
 {
-  size_t len = ws_fill(s, s->server->chunk + LWS_PRE, WS_CHUNK);
+  bool alone = out->node.next == &s->stream.outs && out->node.prev == &s->stream.outs;
 
+  return !out->aborted && (alone || out->bytes >= DIRECT_MIN);
+}
+
+/* Whole frames by way of the chunk. Bytes; 0: there are none worth it, or the socket takes nothing
+ * (lws would keep a copy; asking takes a system call); -1. */
+static long
+send_chunk(struct ws_session *s, bool writeable)
+{
+  size_t len;
+
+  if (!writeable && lws_send_pipe_choked(s->wsi))
+    return 0;
+  len = ws_fill(s, s->server->chunk + LWS_PRE, WS_CHUNK);
   return len > 0 && give(s, len) != 0 ? -1 : (long)len;
 }
 
@@ -232,11 +244,10 @@ flush_stream(struct ws_session *s, bool writeable)
   for (round = 0; round < WS_ROUNDS; round++) {
     struct out *out = stream_next(&s->stream);
 
-    /* Asking whether it is choked takes a system call. */
-    if (out == NULL || (!writeable && lws_send_pipe_choked(s->wsi)))
+    if (out == NULL || lws_partial_buffered(s->wsi))
       break;
+    some = goes_direct(s, out) ? send_direct(s, out) : send_chunk(s, writeable);
     writeable = false;
-    some = !out->aborted && out->bytes >= DIRECT_MIN ? send_direct(s, out) : send_chunk(s);
     if (some < 0)
       return -1;
     if (some == 0)
@@ -263,7 +274,9 @@ ws_flush(struct ws_session *s, bool writeable)
   if (sent < 0)
     return -1;
   stall_note(&s->stall, &s->stream, lws_get_socket_fd(s->wsi), sent > 0);
-  if (s->state == WS_CLOSING || s->ping_wanted || s->session.queue_bytes > 0)
+  /* Not when bytes wait behind an answer that goes on later: that would be asked again at once. */
+  if (s->state == WS_CLOSING || s->ping_wanted ||
+      (s->state == WS_OPEN && stream_next(&s->stream) != NULL))
     lws_callback_on_writable(s->wsi);
   if (sent > 0)
     session_sent(&s->session);
