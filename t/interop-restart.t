@@ -73,6 +73,10 @@ class Watchers:
         if shutil.which("node") and interop.node_package("viem") and interop.node_package("ethers"):
             self.start("js", ["node", interop.script("watch.mjs")] + argv, "viem", "ethers")
 
+        alloy = os.path.join(nodes.tools_dir(), "bin", "interop-alloy")
+        if os.access(alloy, os.X_OK):
+            self.start("alloy", [alloy, "watch"] + argv, "alloy")
+
     def start(self, name, argv, *clients):
         self.names += ["%s %s" % (c, k) for c in clients for k in ("ws", "ipc")]
         env = dict(os.environ, EGW_INTEROP_DIR=nodes.tools_dir())

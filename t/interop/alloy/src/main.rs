@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Alloy over HTTP, WebSocket and IPC: does the same things on each URL and prints what it got,
-//! one JSON object a line. Arguments: FACTS.json KIND=URL... (see t/lib/interop.py).
+//! one JSON object a line. Arguments: FACTS.json KIND=URL... (see t/lib/interop.py). With `watch` in
+//! front it subscribes, and prints events until it is ended.
 
 use std::{borrow::Cow, error::Error, future::Future, time::Duration};
 
 use alloy_primitives::{Address, Bytes, B256, U256};
 use alloy_provider::{Provider, ProviderBuilder};
 use alloy_rpc_client::{BatchRequest, ClientBuilder, RpcClient};
-use alloy_rpc_types_eth::{BlockNumberOrTag, Filter, TransactionRequest};
+use alloy_rpc_types_eth::{BlockNumberOrTag, Filter, Header, TransactionRequest};
 use serde::Serialize;
 use serde_json::{json, Value};
 
@@ -259,9 +260,43 @@ async fn run(kind: &str, url: &str, facts: &Facts) -> Outcome<()> {
     Ok(())
 }
 
+/// Subscribes to heads and logs and prints what it gets, until it is ended.
+async fn watch<P: Provider>(on: &str, provider: &P, contract: Address) -> Outcome<()> {
+    let mut heads = provider.subscribe_blocks().await?;
+    let mut logs = provider.subscribe_logs(&Filter::new().address(contract)).await?;
+    println!("{}", json!({"on": on, "ready": true}));
+    loop {
+        tokio::select! {
+            head = heads.recv() => {
+                let head: Header = head?;
+                println!("{}", json!({"on": on, "head": head.number, "hash": head.hash}));
+            }
+            log = logs.recv() => println!("{}", json!({"on": on, "log": log?.transaction_hash})),
+        }
+    }
+}
+
+async fn watch_one(target: &str, contract: Address) -> Outcome<()> {
+    let (kind, url) = target.split_once('=').ok_or("KIND=URL")?;
+    let client = connect(url.trim_start_matches("ipc://")).await?;
+    let provider = ProviderBuilder::default().connect_client(client);
+    watch(&format!("alloy {kind}"), &provider, contract).await
+}
+
+async fn watch_all(arguments: &[String]) -> Outcome<()> {
+    let facts: Value = serde_json::from_str(&std::fs::read_to_string(&arguments[0])?)?;
+    let contract: Address = facts["contract"].as_str().ok_or("contract")?.parse()?;
+    let all = arguments[1..].iter().map(|target| watch_one(target, contract));
+    futures_util::future::try_join_all(all).await?;
+    Ok(())
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "watch") {
+        return watch_all(&arguments[1..]).await;
+    }
     let facts = Facts::load(arguments.first().ok_or("no facts")?)?;
     for target in &arguments[1..] {
         let (kind, url) = target.split_once('=').ok_or("KIND=URL")?;
