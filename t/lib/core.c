@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
+#include "push/local.h"
 
 struct core core;
 
@@ -362,6 +363,18 @@ core_start(unsigned stages, unsigned upstreams, enum egw_need need, bool multipl
   core.sent_count = 0;
 }
 
+struct hub *
+core_hub(void)
+{
+  core.head.owner = &core.worker;
+  atomic_store(&core.head.wanted, true); /* as if the tracker ran */
+  if (hub_init(&core.hub, &core.network) < 0 || local_init(&core.worker) < 0 ||
+      hub_start(&core.hub) < 0)
+    abort();
+  core.network.hub = &core.hub;
+  return &core.hub;
+}
+
 void
 core_turn(void)
 {
@@ -388,6 +401,7 @@ core_stop(void)
   if (core.session.state != SESSION_GONE)
     session_gone(&core.session);
   calls_cancel_all(&core.worker, RPC_FAULT_SHUTDOWN);
+  hub_stop(&core.hub);
   core_turn();
   links_close(&core.worker);
   core_turn();
@@ -398,6 +412,8 @@ core_stop(void)
   links_free(&core.worker);
   stages_free(&core.worker);
   head_worker_free(&core.worker);
+  local_free(&core.worker);
+  hub_free(&core.hub);
   head_free(&core.head);
   worker_free(&core.worker);
   network_free_chains(&core.network);

@@ -10,6 +10,7 @@
 #include "head/head.h"
 #include "listen/parts.h"
 #include "listen/session.h"
+#include "push/hub.h"
 #include "upstream/upstream.h"
 
 #define CORE_STAGES 4u
@@ -53,6 +54,7 @@ struct core {
   struct listener listener;
   struct network network;
   struct head head;
+  struct hub hub;                       /* core_hub() */
   struct egw_worker worker;
   struct listen_worker listen;
   struct session session;
@@ -80,6 +82,9 @@ void core_stop(void);
 void core_turn(void);
 /* Lets the virtual clock go on. */
 void core_advance(uint64_t ms);
+
+/* After core_start(): the network has a hub, which core_stop() ends. Nothing is told by a tracker. */
+struct hub *core_hub(void);
 
 /* A client's message. */
 struct request *core_send(const char *text);

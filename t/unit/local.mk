@@ -110,6 +110,10 @@ unit_tests += t/unit/rpc-request.t
 t_unit_rpc_request_t_SOURCES = t/unit/rpc-request.c $(core_kit)
 t_unit_rpc_request_t_LDADD = src/libegw.a $(core_libs)
 
+unit_tests += t/unit/push-filters.t
+t_unit_push_filters_t_SOURCES = t/unit/push-filters.c $(core_kit)
+t_unit_push_filters_t_LDADD = src/libegw.a $(core_libs)
+
 unit_tests += t/unit/push-pass.t
 t_unit_push_pass_t_SOURCES = t/unit/push-pass.c $(core_kit)
 t_unit_push_pass_t_LDADD = src/libegw.a $(core_libs)
