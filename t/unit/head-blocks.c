@@ -62,6 +62,8 @@ test_parse(void)
   hash_text(b.hash, text);
   ok(strcmp(text, "0x0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef") == 0,
      "its hash");
+  ok(block_parse(EGW_LIT("{\"number\":\"0x1\",\"hash\":\"0x" H64 "\",\"parentHash\":\"0x" H64
+                         "\"}"), &b) && b.time == 0, "one without time is one too");
   for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
     ok(!block_parse((struct egw_slice){ bad[i], strlen(bad[i]) }, &b), "no header: %.40s", bad[i]);
 }
@@ -152,6 +154,65 @@ test_lower(void)
   blocks_free(&blocks);
 }
 
+/* Neither a node that lies for days nor a chain that is moved back again and again fills the memory. */
+static void
+test_memory(void)
+{
+  struct blocks blocks = { 0 };
+  struct block *tip, *missing;
+  unsigned i;
+
+  blocks_restart(&blocks, add(&blocks, 100, 0, 0));
+  for (i = 1; i < 20000; i++)
+    add(&blocks, i % 2 == 0 ? UINT64_MAX - i : 1000000 + i, i, i);
+  ok(strmap_count(&blocks.by_hash) < 5 * HEAD_WINDOW, "lies about far blocks are let go");
+  for (i = 1; i < 20000; i++) {
+    tip = add(&blocks, 101, i, 0);
+    if (blocks_reach(&blocks, tip, &missing) == REACH_LINKED)
+      blocks_set_tip(&blocks, tip);
+  }
+  ok(strmap_count(&blocks.by_hash) < 5 * HEAD_WINDOW, "so are branches of a chain that stands");
+  ok(blocks_at(&blocks, 101) == tip && blocks_at(&blocks, 100) != NULL, "what counts stays");
+  blocks_free(&blocks);
+}
+
+/* What one node says of another's block does not stay in the other's way. */
+static void
+test_replaced(void)
+{
+  struct blocks blocks = { 0 };
+  struct block truth = make(11, 0, 0), lie = truth, *missing;
+
+  blocks_restart(&blocks, add(&blocks, 10, 0, 0));
+  memset(lie.parent, 0xee, sizeof(lie.parent));
+  lie.number = 500;
+  is_int(blocks_reach(&blocks, blocks_add(&blocks, &lie, NULL), &missing), REACH_GAP, "a lie");
+  is_int(blocks_reach(&blocks, blocks_add(&blocks, &truth, NULL), &missing), REACH_LINKED,
+         "the truth of the same block");
+  blocks_set_tip(&blocks, blocks_find(&blocks, truth.hash));
+  is_int((long long)blocks_add(&blocks, &lie, NULL)->number, 11, "what counts is not replaced");
+  blocks_free(&blocks);
+}
+
+/* Another genesis is another chain; a branch longer than the window can't be told. */
+static void
+test_ends(void)
+{
+  struct blocks blocks = { 0 };
+  struct block other = make(0, 5, 0), *missing, *tip = NULL;
+  unsigned i;
+
+  blocks_restart(&blocks, add(&blocks, 0, 0, 0));
+  is_int(blocks_reach(&blocks, blocks_add(&blocks, &other, NULL), &missing), REACH_BELOW,
+         "another genesis");
+  for (i = 1; i <= HEAD_WINDOW + 5; i++)
+    tip = add(&blocks, i, 0, 0);
+  is_int(blocks_reach(&blocks, tip, &missing), REACH_BELOW, "longer than the window");
+  is_int(blocks_reach(&blocks, blocks_find(&blocks, tip->parent), &missing), REACH_BELOW,
+         "still longer");
+  blocks_free(&blocks);
+}
+
 #define MODEL 6000u
 
 /* Random growth and reorganisations over many windows. */
@@ -200,6 +261,9 @@ main(void)
   test_bottom();
   test_liar();
   test_lower();
+  test_memory();
+  test_replaced();
+  test_ends();
   test_random();
   return done_testing();
 }
