@@ -17,10 +17,20 @@
 static void
 ask_free(struct filter_ask *ask)
 {
+  list_remove(&ask->node);
   log_filter_free(ask->filter);
   egw_buf_unref(ask->object);
   egw_buf_unref(ask->result);
   free(ask);
+}
+
+void
+filter_asks_free(struct hub *hub)
+{
+  struct list *node;
+
+  while ((node = hub->asks.next) != &hub->asks)
+    ask_free(container_of(node, struct filter_ask, node));
 }
 
 void
@@ -77,6 +87,17 @@ answer(struct egw_call *call, struct filter_ask *ask)
   chain_reply(call);
 }
 
+/* In the mail, or no more: a worker that ends does not deliver what is in its mailbox. */
+static void
+note_mail(struct filter_ask *ask, bool in_mail)
+{
+  pthread_mutex_lock(&ask->hub->lock);
+  list_remove(&ask->node);
+  if (in_mail)
+    list_append(&ask->hub->asks, &ask->node);
+  pthread_mutex_unlock(&ask->hub->lock);
+}
+
 /* Back on the call's worker. */
 static void
 on_answer(void *arg)
@@ -84,6 +105,7 @@ on_answer(void *arg)
   struct filter_ask *ask = arg;
   struct egw_call *call = egw_find(ask->worker, ask->ticket);
 
+  note_mail(ask, false);
   if (call != NULL && call->phase == CALL_BELOW && !call->cancelled)
     answer(call, ask);
   ask_free(ask);
@@ -96,8 +118,10 @@ on_ask(void *arg)
   struct filter_ask *ask = arg;
 
   filters_answer(ask->hub, ask);
-  if (egw_post(ask->worker, on_answer, ask) < 0)
-    ask_free(ask);
+  if (egw_post(ask->worker, on_answer, ask) == 0)
+    return;
+  note_mail(ask, false);
+  ask_free(ask);
 }
 
 /* --- the question ---------------------------------------------------------------------------------------- */
@@ -105,17 +129,21 @@ on_ask(void *arg)
 static void
 ask_owner(struct egw_call *call, struct filter_ask *ask)
 {
+  struct egw_worker *owner = call->network->head->owner; /* the hub may not have begun yet */
+
   ask->worker = call->worker;
   ask->hub = call->network->hub;
-  if (call->worker == ask->hub->owner) {
+  if (call->worker == owner) {
     filters_answer(ask->hub, ask);
     answer(call, ask);
     ask_free(ask);
     return;
   }
   ask->ticket = egw_ticket(call);
-  if (ask->ticket != 0 && egw_post(ask->hub->owner, on_ask, ask) == 0)
+  note_mail(ask, true);
+  if (ask->ticket != 0 && egw_post(owner, on_ask, ask) == 0)
     return;
+  note_mail(ask, false);
   ask_free(ask);
   call_set_fault(call, RPC_FAULT_INTERNAL, EGW_ABORTED, "out of memory");
   chain_reply(call);
@@ -176,6 +204,7 @@ go(struct egw_call *call)
     chain_reply(call);
     return;
   }
+  list_init(&ask->node);
   (void)read_kind(call, &ask->what, &ask->kind);
   if (ask->what != FILTER_NEW) {
     n = egw_json_string(first, ask->id, sizeof(ask->id) - 1);

@@ -9,6 +9,7 @@
 enum filter_what { FILTER_NEW, FILTER_CHANGES, FILTER_LOGS, FILTER_UNINSTALL };
 
 struct filter_ask {
+  struct list node;                /* hub->asks while it is in the mail, or idle */
   struct egw_worker *worker;       /* the call's */
   struct hub *hub;
   uint64_t ticket;                 /* the call's */
@@ -21,6 +22,9 @@ struct filter_ask {
   int code;                        /* an error */
   const char *message;
 };
+
+/* Frees those that no mailbox delivered before the workers ended. Main thread, after join. */
+void filter_asks_free(struct hub *hub);
 
 /* On the owner: fills in the answer. */
 void filters_answer(struct hub *hub, struct filter_ask *ask);

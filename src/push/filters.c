@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters on the owner: made, fed, polled, ended. The way of a call there and back is in ask.c. */
+/* Filters on the owner: made, fed, polled, ended. The way of a call there and back is in filter-ask.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
@@ -14,7 +14,8 @@
 #define SWEEP_MS 5000u
 #define EXPIRE_SWEEPS 60u            /* a filter that nobody polls ends after five minutes */
 #define FILTERS_MAX 10000u           /* of one network */
-#define KEPT_MAX (16u * 1024 * 1024) /* bytes of events of one filter that wait for a poll */
+#define KEPT_MAX (16u * 1024 * 1024) /* bytes of events of one filter that wait for a poll, */
+#define KEPT_ALL_MAX (256u * 1024 * 1024) /* and of all of a network */
 
 /* An event's part that waits for a poll. */
 struct kept {
@@ -40,15 +41,17 @@ struct filters {
   struct list by_age;
   struct wheel_timer sweep;
   uint64_t sweeps;                   /* so far */
+  size_t kept_bytes;                 /* of all filters */
 };
 
 /* --- life ----------------------------------------------------------------------------------------- */
 
 static void
-forget_kept(struct filter *f)
+forget_kept(struct filters *filters, struct filter *f)
 {
   while (f->kept_count != 0)
     egw_buf_unref(f->kept[--f->kept_count].buf);
+  filters->kept_bytes -= f->kept_bytes;
   f->kept_bytes = 0;
 }
 
@@ -62,7 +65,7 @@ end_filter(struct filters *filters, struct filter *f)
     hub_filter_remove(filters->hub, &f->match);
   log_filter_free(f->match.filter);
   egw_buf_unref(f->object);
-  forget_kept(f);
+  forget_kept(filters, f);
   free(f->kept);
   free(f);
 }
@@ -178,6 +181,17 @@ take_event(struct filter *f, const struct hub_event *event)
   return keep(f, event->buf, egw_buf_slice(event->buf));
 }
 
+/* The ones that were polled longest ago go first. */
+static void
+make_room(struct filters *filters)
+{
+  while (filters->kept_bytes > KEPT_ALL_MAX && !list_empty(&filters->by_age)) {
+    egw_log(EGW_WARN, "push", "%s: a filter is ended: all together keep too much",
+            filters->hub->network->name);
+    end_filter(filters, container_of(filters->by_age.next, struct filter, node));
+  }
+}
+
 void
 filters_event(struct hub *hub, const struct hub_event *event)
 {
@@ -187,13 +201,21 @@ filters_event(struct hub *hub, const struct hub_event *event)
   list_for_each_safe(node, tmp, &filters->by_age) {
     struct filter *f = container_of(node, struct filter, node);
 
-    if (f->kind != event->kind || !hub_is_new(event, f->since) || take_event(f, event))
+    size_t before = f->kept_bytes;
+    bool kept;
+
+    if (f->kind != event->kind || !hub_is_new(event, f->since))
+      continue;
+    kept = take_event(f, event);
+    filters->kept_bytes += f->kept_bytes - before;
+    if (kept)
       continue;
     /* Better no filter than one with a hole. */
     egw_log(EGW_WARN, "push", "%s: a filter is ended: %s", hub->network->name,
             event->broken ? "an event was lost" : "it is polled too seldom");
     end_filter(filters, f);
   }
+  make_room(filters);
 }
 
 /* --- what is asked of them ---------------------------------------------------------------------------- */
@@ -230,7 +252,7 @@ make(struct filters *filters, struct filter_ask *ask)
 }
 
 static void
-changes(struct filter *f, struct filter_ask *ask)
+changes(struct filters *filters, struct filter *f, struct filter_ask *ask)
 {
   struct egw_buf *out = egw_buf_new(f->kept_bytes + 2);
   size_t i;
@@ -244,7 +266,7 @@ changes(struct filter *f, struct filter_ask *ask)
     filter_ask_fail(ask, -32603, "out of memory"); /* the events stay for the next poll */
     return;
   }
-  forget_kept(f);
+  forget_kept(filters, f);
   ask->result = out;
 }
 
@@ -279,5 +301,5 @@ filters_answer(struct hub *hub, struct filter_ask *ask)
   if (ask->what == FILTER_LOGS)
     ask->object = egw_buf_ref(f->object);
   else
-    changes(f, ask);
+    changes(filters, f, ask);
 }

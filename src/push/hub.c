@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "head/head.h"
 #include "obs/log.h"
+#include "push/filter-ask.h"
 #include "push/filters.h"
 #include "push/local.h"
 #include "push/pending.h"
@@ -472,6 +473,7 @@ hub_init(struct hub *hub, struct network *network)
   for (i = 0; i < HUB_KINDS; i++)
     atomic_init(&hub->wanted[i], 0);
   list_init(&hub->filters);
+  list_init(&hub->asks);
   list_init(&hub->steps);
   list_init(&hub->told);
   return pthread_mutex_init(&hub->lock, NULL) == 0 ? 0 : -1;
@@ -505,6 +507,7 @@ hub_free(struct hub *hub)
 {
   if (hub->network == NULL)
     return;
+  filter_asks_free(hub);
   filters_free(hub->filters_mine);
   pending_free(hub->pending);
   pthread_mutex_destroy(&hub->lock);

@@ -52,8 +52,9 @@ struct hub {
   struct network *network;
   struct egw_worker *owner;
   atomic_uint wanted[HUB_KINDS]; /* subscriptions and filters that want such events */
-  pthread_mutex_t lock;          /* of `filters` */
+  pthread_mutex_t lock;          /* of the two lists */
   struct list filters;           /* struct hub_filter */
+  struct list asks;              /* struct filter_ask: in the mail */
   /* the owner's: */
   struct list steps;             /* blocks whose logs are to be told, in their order */
   unsigned step_count, asking;
