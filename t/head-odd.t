@@ -73,6 +73,19 @@ def test_pending():
                 eq(net.number(client), 30, "is not the newest one")
 
 
+def test_boast():
+    """A node that once spoke of blocks which never came is not quoted for ever."""
+    with Net(["http", "http"]) as net:
+        net.at(30, "the tip is known")
+        for node in net.nodes:
+            node.script = lambda r: r.result(b'"0x200"') if r.method == "eth_blockNumber" else None
+        with net.gw.http() as client:
+            eq(net.number(client), 0x200, "a boast")
+            for node in net.nodes:
+                node.script = None
+            eventually(lambda: net.number(client) == 30, 15, "is forgotten")
+
+
 def test_rewind():
     chain = Chain(blocks=300)
     with Net(["http", "http"], chain=chain) as net:
@@ -320,6 +333,7 @@ def test_spare_back():
 need_program()
 tap.watchdog(240)
 tap.run("the pending block is not the newest one", test_pending)
+tap.run("a block that never comes", test_boast)
 tap.run("a chain that is moved back by more than the window", test_rewind)
 tap.run("a chain that is begun anew while its nodes stay", test_reset)
 tap.run("a gap that grows while it is filled", test_walk_grows)

@@ -114,6 +114,7 @@ struct tracker {
   bool fresh;                        /* taken up anew: the tip is to be looked at as a new one */
   uint64_t reorgs, block_ms;
   uint64_t believed;                 /* a far head up to here was checked: it is walked to */
+  uint64_t ahead_since_ms;           /* somebody has spoken of a block above the tip since; 0: no */
   uint64_t lower_since_ms;           /* all are below the tip since; 0: no */
   uint64_t allow_lower_ms;           /* until then the tip may go down at once */
   struct wheel_timer choose_timer;

@@ -16,6 +16,7 @@
 #define FAR 64u
 #define LOWER_AFTER_MS 2500u   /* the tip is given up when all were below it for so long */
 #define LOWER_LOOK_MS 500u
+#define AHEAD_MAX_MS 5000u     /* a block that somebody spoke of is waited for so long */
 #define SWITCHED_MS 200u       /* the tip's node has announced a lower block of another branch */
 #define POLL_MIN_MS 100u
 #define IDLE_AFTER_MS 30000u   /* without requests */
@@ -310,7 +311,7 @@ set_tip(struct tracker *t, const struct follower *best, struct block *block)
   t->believed = 0;
   t->tier = best->upstream->conf->tier;
   atomic_store_explicit(&t->head->tier, t->tier, memory_order_relaxed);
-  t->lower_since_ms = 0;
+  t->lower_since_ms = t->ahead_since_ms = 0;
   finality_moved(t);
   if (atomic_load_explicit(&t->head->evidence, memory_order_relaxed) > block->number &&
       dropped != 0)
@@ -383,6 +384,22 @@ start_anew(struct tracker *t, struct follower *f, struct block *block)
   tracker_choose(t);
 }
 
+/* Somebody spoke of a newer block, and for long nobody has it: it was a lie, or it is gone. Until then it
+ * is not unsaid. */
+static void
+forget_evidence(struct tracker *t)
+{
+  uint64_t now = uv_now(&t->worker->loop);
+  uint64_t seen = atomic_load_explicit(&t->head->evidence, memory_order_relaxed);
+
+  if (t->tip == NULL || seen <= t->tip->number)
+    t->ahead_since_ms = 0;
+  else if (t->ahead_since_ms == 0)
+    t->ahead_since_ms = now;
+  else if (now - t->ahead_since_ms >= AHEAD_MAX_MS) /* unless it has just been raised */
+    atomic_compare_exchange_strong(&t->head->evidence, &seen, t->tip->number);
+}
+
 void
 tracker_choose(struct tracker *t)
 {
@@ -394,6 +411,7 @@ tracker_choose(struct tracker *t)
   if (t->stopped)
     return;
   tracker_note_activity(t);
+  forget_evidence(t);
   best = choose(t, &block);
   if (best == NULL && is_lost(t, &best, &block)) {
     start_anew(t, best, block);
