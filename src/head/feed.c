@@ -9,6 +9,7 @@
 #define OPEN_TIMEOUT_MS 5000u
 #define RETRY_FIRST_MS 250u
 #define RETRY_MAX_MS 60000u
+#define LATE_MAX 64u
 
 static void
 retry_later(struct follower *f)
@@ -33,6 +34,32 @@ on_retry(struct wheel_timer *timer)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
+/* Whether the announced block is one below the node's head on the same branch: nodes announce the blocks
+ * of a branch one by one, and a poll may have found the last one before. Only if the next poll says so, too,
+ * the chain was moved back. */
+static bool
+is_late(const struct follower *f, const struct block *block)
+{
+  const struct blocks *blocks = &f->tracker->blocks;
+  const struct block *b = f->has_head ? blocks_find(blocks, f->head.hash) : NULL;
+  unsigned i;
+
+  for (i = 0; b != NULL && b->number > block->number && i < LATE_MAX; i++)
+    b = blocks_find(blocks, b->parent);
+  return b != NULL && i != 0 && memcmp(b->hash, block->hash, HASH_LEN) == 0;
+}
+
+static void
+take_fed(struct follower *f, const struct block *block, struct egw_buf *raw)
+{
+  if (!is_late(f, block)) {
+    follower_saw(f, block, raw);
+    return;
+  }
+  f->heard_ms = uv_now(&f->tracker->worker->loop);
+  follower_poll(f);
+}
+
 static void
 on_fed(struct worker_job *job)
 {
@@ -44,7 +71,7 @@ on_fed(struct worker_job *job)
   f->feed_failures = 0;
   for (i = 0; i < n; i++) {
     if (!f->tracker->stopped)
-      follower_saw(f, &f->fed[i], f->fed_raw[i]);
+      take_fed(f, &f->fed[i], f->fed_raw[i]);
     egw_buf_unref(f->fed_raw[i]);
   }
 }
