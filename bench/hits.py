@@ -51,7 +51,7 @@ networks = ( { name = "main"; middleware = ( { use = "methods"; }%s );
                upstreams = ( { name = "node"; url = "%s"; } ); } );
 """
 
-NGINX = """
+NGINX_CONF = """
 worker_processes 1;
 pid %(dir)s/nginx.pid;
 error_log %(dir)s/nginx.log;
@@ -125,7 +125,7 @@ def start_gateway(servers, node, stages):
 
 def start_nginx(servers, what, sendfile="on"):
     port = free_port()
-    path = servers.config("nginx-%d.conf" % port, NGINX % {
+    path = servers.config("nginx-%d.conf" % port, NGINX_CONF % {
         "dir": servers.dir, "port": port, "what": what, "sendfile": sendfile})
     process = servers.start(["nginx", "-p", servers.dir, "-c", path, "-g",
                              "user root;" if os.getuid() == 0 else ""])

@@ -325,7 +325,7 @@ def heading(options):
     return """# Benchmarks
 
 Written by the scripts in bench/, each by the command that its part names; run them to get your own
-numbers (BENCH_FLAGS="--write docs/benchmarks.md" puts them here). All values of a
+numbers (BENCH_FLAGS="--write docs/benchmarks.md" puts them here, `make bench` runs all). All values of a
 table are from one run on one machine, in turns, so compare within a table.
 
 ## The way to the node
