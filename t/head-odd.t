@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import rawjson
 import tap
 from chain import Chain, word
-from gateway import need_program
+from gateway import has_stage, need_program
 from net import Net
 from tap import eq, eventually
 
@@ -266,6 +266,25 @@ def test_second_opinion():
         eq(len(asked), 2, "both were asked")
 
 
+def test_range():
+    """A node that has shown that it lacks old state is not asked for ranges from the beginning."""
+    if not has_stage("failover"):
+        raise tap.Skip("no failover")
+    with Net(["http", "http"], chain=Chain(blocks=200), middleware=[{"use": "failover"}]) as net:
+        net.at(200, "the tip is known")
+        net.nodes[0].script = lambda r: r.error(-32000, "missing trie node 12ab (path ) <nil>") \
+            if r.method == "eth_getBalance" else None
+        with net.gw.http() as client:
+            for i in range(10):
+                client.call("eth_getBalance", ["0x%02x" % i, "0x10"]).ok()
+            tap.check(net.nodes[0].count("eth_getBalance") > 0, "it was asked")
+            for i in range(10):
+                client.call("eth_getLogs", [{"fromBlock": "earliest", "topics": [hex(i)]}]).ok()
+                client.call("eth_getLogs", [{"blockHash": None, "fromBlock": "0x5",
+                                             "topics": [hex(i)]}]).ok()
+        eq(net.nodes[0].count("eth_getLogs"), 0, "ranges that it lacks")
+
+
 # --- what is old and what is new ---------------------------------------------------------------------
 
 def test_joining():
@@ -344,6 +363,7 @@ tap.run("nodes without old blocks", test_pruned)
 tap.run("a node that stalls", test_stalled)
 tap.run("blooms that lie", test_bloom)
 tap.run("a second opinion that does not come", test_second_opinion)
+tap.run("ranges from the beginning", test_range)
 tap.run("who subscribes while logs are asked for", test_joining)
 tap.run("the limit of subscriptions, in a batch", test_limit)
 tap.run("what a gateway costs", test_cost)

@@ -13,7 +13,8 @@ class Net:
     """A gateway in front of fake nodes. kinds: one for each node; views: their lags (or None:
     the chain itself)."""
 
-    def __init__(self, kinds, views=None, own=(), chain=None, poll="50ms", limits=None, **network):
+    def __init__(self, kinds, views=None, own=(), chain=None, poll="50ms", limits=None,
+                 middleware=None, **network):
         self.folder = tempfile.TemporaryDirectory(prefix="egw-head-")
         self.chain = chain or Chain(blocks=30)
         self.nodes = []
@@ -23,7 +24,8 @@ class Net:
         upstreams = [{"name": n.name, "url": n.url()} for n in self.nodes]
         for i, more in enumerate(own):
             upstreams[i].update(more)
-        self.gw = Gateway(upstreams, network=dict({"poll_interval": poll}, **network), limits=limits)
+        self.gw = Gateway(upstreams, network=dict({"poll_interval": poll}, **network),
+                          limits=limits, middleware=middleware)
 
     def __enter__(self):
         return self
