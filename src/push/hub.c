@@ -400,6 +400,22 @@ drop_logs(struct hub *hub, const struct block *block)
 
 /* --- moves -------------------------------------------------------------------------------------- */
 
+/* Listeners are not told of blocks that are taken away without others in their place. When these are there
+ * again, or were never away but for a node's late announcement, who has had them has them still. */
+static void
+note_told(struct hub *hub, const struct block *block, struct hub_event *event)
+{
+  struct hub_told *told = &hub->told_heads[block->number % HEAD_WINDOW];
+
+  if (block->number <= hub->told_top && told->version != 0 &&
+      memcmp(told->hash, block->hash, HASH_LEN) == 0)
+    event->again = told->version;
+  else
+    hub->told_top = block->number;
+  memcpy(told->hash, block->hash, HASH_LEN);
+  told->version = event->version;
+}
+
 static void
 tell_head(struct hub *hub, const struct block *block)
 {
@@ -412,6 +428,7 @@ tell_head(struct hub *hub, const struct block *block)
   event->number = block->number;
   memcpy(event->hash, block->hash, HASH_LEN);
   event->version = event->first_version = version_now(hub);
+  note_told(hub, block, event);
   event->buf = egw_buf_ref(block->raw);
   hub_tell(hub, event);
 }

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include "base/list.h"
 #include "head/blocks.h"
+#include "head/head.h"
 #include "push/logs.h"
 #include "push/match.h"
 
@@ -33,6 +34,7 @@ struct hub_event {
   unsigned char hash[HASH_LEN];
   uint64_t version;              /* of the head's first snapshot that has it: hub_is_new() */
   uint64_t first_version;        /* removed: of the event that brought them; else the same */
+  uint64_t again;                /* HEADS: told before, to all who had begun before this version; or 0 */
   bool removed;
   bool broken;                   /* something was lost: who wants such events is to be told so */
   struct egw_buf *buf;           /* HEADS, PENDING*: the raw result */
@@ -48,6 +50,12 @@ struct hub_filter {
 
 struct log_step;
 
+/* A head as it was told last at its height. */
+struct hub_told {
+  unsigned char hash[HASH_LEN];
+  uint64_t version;              /* of the head; 0: none */
+};
+
 struct hub {
   struct network *network;
   struct egw_worker *owner;
@@ -60,6 +68,8 @@ struct hub {
   unsigned step_count, asking;
   bool bloom_seen;               /* headers of this chain do have blooms */
   unsigned bloom_lies;           /* blocks in a row whose bloom spoke of logs that are not */
+  struct hub_told told_heads[HEAD_WINDOW]; /* by number % HEAD_WINDOW */
+  uint64_t told_top;             /* the number of the last one */
   struct list told;              /* blocks whose logs were told, newest last */
   unsigned told_count;
   struct filters *filters_mine;  /* filters.c */
@@ -91,13 +101,13 @@ hub_is_wanted(struct hub *hub, enum hub_kind kind)
   return atomic_load(&hub->wanted[kind]) != 0; /* sequentially consistent: see hub_moved() */
 }
 
-/* Whether the event is none to whoever began when the head's version was `since`: what a
- * snapshot of that version knows is old, what came later is new; and of what is taken back
- * only what was new is. */
+/* Whether the event is one to whoever began when the head's version was `since`: what that snapshot has is
+ * old, what came later is new; of what is taken back only what was new is; nothing is new twice. */
 static inline bool
 hub_is_new(const struct hub_event *event, uint64_t since)
 {
-  return event->version > since && event->first_version > since;
+  return event->version > since && event->first_version > since &&
+         (event->again == 0 || event->again <= since);
 }
 
 /* Somebody wants such events from now on (or no more). The head's version that is read

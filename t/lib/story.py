@@ -12,6 +12,7 @@ class Heads:
 
     def __init__(self):
         self.chain = []              # (number, hash), from the first one told
+        self.seen = {}               # hash: header, of all
         self.told = 0
 
     def take(self, head):
@@ -24,6 +25,7 @@ class Heads:
             tap.eq(number, self.chain[-1][0] + 1, "the number after %d" % self.chain[-1][0])
             tap.eq(head["parentHash"], self.chain[-1][1], "the parent of block %d" % number)
         self.chain.append((number, block))
+        self.seen[block] = head
 
 
 class Logs:

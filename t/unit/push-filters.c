@@ -169,6 +169,55 @@ test_heads(void)
 }
 
 static void
+move(struct block *const *dropped, unsigned dropped_count, struct block *const *added,
+     unsigned added_count)
+{
+  turn();
+  hub_moved(hub, dropped, dropped_count, added, added_count);
+}
+
+/* A block is taken away and comes again with no other in its place: who has had it is not told of it a
+ * second time, unlike who began in between. */
+static void
+test_again(void)
+{
+  struct block one = { .number = 1 }, two = { .number = 2 }, other = { .number = 2 };
+  struct block *const first[] = { &one, &two }, *const second[] = { &two };
+  struct block *const third[] = { &other };
+  char early[64], late[64], hash_two[67], hash_other[67], want[160];
+
+  start();
+  memset(one.hash, 0x01, sizeof(one.hash));
+  memset(two.hash, 0x02, sizeof(two.hash));
+  memset(other.hash, 0x03, sizeof(other.hash));
+  one.raw = egw_buf_copy(EGW_LIT("{}"));
+  two.raw = egw_buf_ref(one.raw);
+  other.raw = egw_buf_ref(one.raw);
+  hash_text(two.hash, hash_two);
+  hash_text(other.hash, hash_other);
+  made(HUB_HEADS, NULL, early);
+  move(NULL, 0, first, 2);
+  asked(FILTER_CHANGES, early);
+  move(second, 1, NULL, 0);
+  made(HUB_HEADS, NULL, late);
+  move(NULL, 0, second, 1);
+  gives(FILTER_CHANGES, early, "[]", "a block that is there again is not told again");
+  snprintf(want, sizeof(want), "[\"%s\"]", hash_two);
+  gives(FILTER_CHANGES, late, want, "but to who did not know of it");
+  move(second, 1, NULL, 0);
+  move(NULL, 0, second, 1);
+  gives(FILTER_CHANGES, late, "[]", "once, too");
+  move(second, 1, third, 1);
+  move(third, 1, second, 1);
+  snprintf(want, sizeof(want), "[\"%s\",\"%s\"]", hash_other, hash_two);
+  gives(FILTER_CHANGES, early, want, "with another one in between it is");
+  egw_buf_unref(one.raw);
+  egw_buf_unref(two.raw);
+  egw_buf_unref(other.raw);
+  core_stop();
+}
+
+static void
 test_logs(void)
 {
   char all[64], some[64], late[64];
@@ -272,6 +321,7 @@ int
 main(void)
 {
   test_heads();
+  test_again();
   test_logs();
   test_expiry();
   test_overflow();
