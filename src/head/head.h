@@ -67,7 +67,8 @@ enum {
   HEAD_NEWS_SAW = 1,             /* a reply spoke of a newer block */
   HEAD_NEWS_TOUCH = 2,
   HEAD_NEWS_COMMAND = 4,         /* a command to a development node may have moved the chain back */
-  HEAD_NEWS_WAKE = 8
+  HEAD_NEWS_WAKE = 8,
+  HEAD_NEWS_LOOK = 16            /* a client waits for the nodes to be looked at */
 };
 
 static inline bool

@@ -15,13 +15,19 @@ tracker_look_later(struct tracker *t)
 
 /* All but the spare ones: asking them may cost money. */
 static void
-poll_all(struct tracker *t)
+poll_all(struct tracker *t, bool now)
 {
   unsigned i;
 
-  for (i = 0; i < t->count; i++)
-    if (t->tip == NULL || t->followers[i].upstream->conf->tier <= t->tier)
-      follower_poll(&t->followers[i]);
+  for (i = 0; i < t->count; i++) {
+    struct follower *f = &t->followers[i];
+
+    if (t->tip != NULL && f->upstream->conf->tier > t->tier)
+      continue;
+    if (now)
+      f->polled_ms = 0; /* whenever the last one was */
+    follower_poll(f);
+  }
   tracker_look_later(t);
 }
 
@@ -41,7 +47,7 @@ on_news(void *arg)
     tracker_note_activity(t);
     finality_ask(t);
   }
-  poll_all(t);
+  poll_all(t, (news & HEAD_NEWS_LOOK) != 0);
   tracker_backfill(t);
 }
 
@@ -88,7 +94,7 @@ head_look(const struct network *network)
   uint64_t touched =
       1 + atomic_fetch_add_explicit(&network->head->touched, 1, memory_order_acq_rel);
 
-  tell_owner(network, HEAD_NEWS_TOUCH);
+  tell_owner(network, HEAD_NEWS_LOOK);
   return touched;
 }
 
