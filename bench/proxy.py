@@ -328,6 +328,9 @@ Written by the scripts in bench/, each by the command that its part names; run t
 numbers (BENCH_FLAGS="--write docs/benchmarks.md" puts them here, `make bench` runs all). All values of a
 table are from one run on one machine, in turns, so compare within a table.
 
+Where the load average of a part is above about 1, other programs were on the machine's two processors: its
+rates and latencies then say little (see how far lowest and highest are apart), its processor times more.
+
 ## The way to the node
 
 `make bench-proxy`:
