@@ -62,6 +62,10 @@ follower_saw(struct follower *f, const struct block *block, struct egw_buf *raw)
   reach = tracker_is_far(tracker, block) ? REACH_GAP
                                          : blocks_reach(&tracker->blocks, mine, &missing);
   if (reach == REACH_GAP) {
+    /* The chain grows while a gap is filled. */
+    if (tracker->believed != 0 && !tracker_is_far(tracker, block) &&
+        block->number > tracker->believed)
+      tracker->believed = block->number;
     follower_walk(f);
   } else if (reach == REACH_BELOW) {
     take_below(f, block);

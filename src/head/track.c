@@ -32,7 +32,9 @@
 bool
 tracker_is_far(const struct tracker *t, const struct block *block)
 {
-  return t->tip == NULL || (block->number > t->tip->number + FAR && block->number > t->believed);
+  uint64_t near = t->tip == NULL || t->believed > t->tip->number ? t->believed : t->tip->number;
+
+  return t->tip == NULL || (block->number > near && block->number - near > FAR);
 }
 
 /* --- pace ----------------------------------------------------------------------------------- */
