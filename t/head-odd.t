@@ -335,6 +335,24 @@ def test_cost():
         tap.at_most(polls(net.nodes[1]) - before[1], 2, "polls of the spare node")
 
 
+def test_idle():
+    """Who only waits for events is a client as well; without clients little is asked."""
+    if os.environ.get("EGW_LONG") != "1":
+        raise tap.Skip("only with EGW_LONG=1: half a minute without requests is idle")
+    with Net(["http"], poll="200ms") as net:
+        with net.gw.ws() as client:
+            subscribe(client, "newHeads")
+            began = time.monotonic()
+            eventually(lambda: time.monotonic() - began > 33, 40, "it waits for long")
+            before = polls(net.nodes[0])
+            eventually(lambda: polls(net.nodes[0]) > before + 3, 3, "the node is polled as before")
+        eventually(lambda: net.gw.metric("ethrpcgw_subscriptions") == 0, 8, "it leaves")
+        before = len(net.nodes[0].requests)
+        began = time.monotonic()
+        eventually(lambda: time.monotonic() - began > 25, 30, "nobody is there")
+        tap.at_most(len(net.nodes[0].requests) - before, 8, "requests in 25 s")
+
+
 def test_spare_back():
     """The tip does not go down since the tier in use is back, a block behind."""
     with Net(["http", "http"], [{"lag": 1}, {"lag": 0}], own=[{"tier": 0}, {"tier": 1}]) as net:
@@ -370,5 +388,6 @@ tap.run("ranges from the beginning", test_range)
 tap.run("who subscribes while logs are asked for", test_joining)
 tap.run("the limit of subscriptions, in a batch", test_limit)
 tap.run("what a gateway costs", test_cost)
+tap.run("who only waits, and nobody", test_idle)
 tap.run("a tier that comes back", test_spare_back)
 tap.done()
