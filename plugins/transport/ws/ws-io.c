@@ -94,6 +94,21 @@ io_flush(struct pool_member *member)
 
 /* --- in --------------------------------------------------------------------------------- */
 
+/* Some nodes (anvil) leave Nagle's algorithm on: what they send next waits until we have acknowledged the
+ * last message, which the kernel puts off by up to 40 ms when we have nothing to send. The kernel forgets
+ * this wish after a while, so it is told with each message. */
+static void
+acknowledge(const struct ws_conn *c)
+{
+#ifdef TCP_QUICKACK
+  int on = 1;
+
+  (void)setsockopt(lws_get_socket_fd(c->wsi), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+#else
+  (void)c;
+#endif
+}
+
 int
 io_read(struct ws_conn *c, const char *bytes, size_t len)
 {
@@ -102,6 +117,8 @@ io_read(struct ws_conn *c, const char *bytes, size_t len)
   int verdict;
 
   io_heard(c);
+  if ((flags & EGW_CONN_LAST) != 0)
+    acknowledge(c);
   verdict = pool_data(&c->member, bytes == NULL ? "" : bytes, len, flags);
   if (verdict < 0) {
     c->why = "what the node sends can't be understood";
