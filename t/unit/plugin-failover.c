@@ -194,6 +194,8 @@ test_missing(void)
          { .result = "\"0x1\"", .only_upstream = 2 });
   c = start(host, BALANCE, "[\"0x1\",\"0xa\"]");
   ok(answered(c, "\"0x1\""), "header not found: likewise");
+  is_int(plugtest_metric(host, "row_block_text"), 1, "the row that judged it has a counter");
+  is_int(plugtest_metric(host, "row_configured"), 0, "no rule of the configuration did");
   SCRIPT(host, { .result = "null", .upstream = "a" });
   c = start(host, BLOCK, "[\"0x1b\",false]");
   ok(answered(c, "null"), "null for a block that does not exist is an answer");

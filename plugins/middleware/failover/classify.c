@@ -324,19 +324,19 @@ by_outcome(const struct egw_reply *reply)
 
   for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && reply->outcome == EGW_BAD_REPLY; i++)
     if (rows[i].http != 0 && rows[i].http == reply->http_status)
-      return (struct verdict){ rows[i].class, rows[i].name };
+      return (struct verdict){ rows[i].class, rows[i].name, (unsigned)i + 1 };
   switch (reply->outcome) {
   case EGW_NOT_SENT:
-    return (struct verdict){ CLASS_UNREACHABLE, "" };
+    return (struct verdict){ CLASS_UNREACHABLE, "", 0 };
   case EGW_TIMED_OUT:
-    return (struct verdict){ CLASS_SILENT, "" };
+    return (struct verdict){ CLASS_SILENT, "", 0 };
   case EGW_OK:
   case EGW_MAYBE_SENT:
   case EGW_BAD_REPLY:
   case EGW_ABORTED:
     break;
   }
-  return (struct verdict){ CLASS_BROKEN, "" };
+  return (struct verdict){ CLASS_BROKEN, "", 0 };
 }
 
 static bool
@@ -356,18 +356,18 @@ classify(const struct rules *rules, struct egw_slice method,
   size_t i;
 
   if (reply->outcome == EGW_OK && !reply->is_error)
-    return (struct verdict){ CLASS_RESULT, "" };
+    return (struct verdict){ CLASS_RESULT, "", 0 };
   lower_text(reply->outcome == EGW_OK ? reply->message : (struct egw_slice){ 0 }, text);
   if (reply->outcome == EGW_OK && is_revert(reply, text))
-    return (struct verdict){ CLASS_REVERT, "revert" };
+    return (struct verdict){ CLASS_REVERT, "revert", 0 };
   for (i = 0; rules != NULL && i < rules->count; i++)
     if ((reply->outcome == EGW_OK || rules->rule[i].http != 0) &&
         matches_rule(&rules->rule[i], method, reply, text))
-      return (struct verdict){ rules->rule[i].found, "configured" };
+      return (struct verdict){ rules->rule[i].found, "configured", ROW_COUNT + 1 };
   if (reply->outcome != EGW_OK)
     return by_outcome(reply);
   for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     if (matches_row(&rows[i], info, reply, text))
-      return (struct verdict){ rows[i].class, rows[i].name };
-  return (struct verdict){ CLASS_UNMATCHED, "unmatched" };
+      return (struct verdict){ rows[i].class, rows[i].name, (unsigned)i + 1 };
+  return (struct verdict){ CLASS_UNMATCHED, "unmatched", 0 };
 }

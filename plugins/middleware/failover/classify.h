@@ -64,6 +64,16 @@ enum error_class class_find(const char *name);
 struct verdict {
   enum error_class class;
   const char *row; /* name of the row; "" : by the outcome alone */
+  unsigned number; /* 1 + the row's place in errors.def, 1 + ROW_COUNT: a rule of the configuration;
+                      0: neither */
+};
+
+/* The rows of errors.def, for the metrics: each has a counter. */
+enum error_row {
+#define ROW(name, class, scope, code, http, texts) ROW_##name,
+#include "errors.def"
+#undef ROW
+  ROW_COUNT
 };
 
 /* Rules of the configuration, before those of errors.def. */

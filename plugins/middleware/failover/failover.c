@@ -128,10 +128,16 @@ static const struct egw_metric metrics[] = {
     .help = "answers that were not the transaction's hash" },
   { .name = "nonce_reads", .kind = EGW_METRIC_COUNTER,
     .help = "nonces asked of all upstreams" },
+#define ROW(row, class, scope, code, http, texts)                                             \
+  { .name = "row_" #row, .kind = EGW_METRIC_COUNTER, .help = "errors judged by this row" },
+#include "errors.def"
+#undef ROW
+  { .name = "row_configured", .kind = EGW_METRIC_COUNTER,
+    .help = "errors judged by a rule of the configuration" },
   EGW_METRIC_TABLE_END
 };
 
-_Static_assert(sizeof(metrics) / sizeof(metrics[0]) == METRIC_NONCE_READS + 2, "metrics");
+_Static_assert(sizeof(metrics) / sizeof(metrics[0]) == METRIC_ROWS + ROW_COUNT + 2, "metrics");
 
 /* --- life -------------------------------------------------------------------------------- */
 

@@ -40,7 +40,8 @@ enum metric {
   METRIC_TX_RESOLVED,
   METRIC_TX_UNKNOWN,
   METRIC_TX_MISMATCH,
-  METRIC_NONCE_READS
+  METRIC_NONCE_READS,
+  METRIC_ROWS /* one for each row of errors.def, and one for the configured rules */
 };
 
 enum nonce_from { NONCE_ANY, NONCE_MAX };

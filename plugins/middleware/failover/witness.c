@@ -71,6 +71,8 @@ note(const struct egw_at *at, const struct egw_method_info *info,
      const struct egw_reply *reply, const struct verdict *v, int64_t ms)
 {
   egw_count(at, v->class, 1);
+  if (v->number != 0)
+    egw_count(at, METRIC_ROWS + v->number - 1, 1);
   tell_log(reply, v);
   tell_breakers(at, info, reply, v, ms);
 }
@@ -116,10 +118,10 @@ witness(const struct egw_at *at, struct egw_call *call, struct state *state,
   struct verdict v = classify(f->rules, egw_method(call), info, reply);
 
   if (is_own_limit(reply))
-    v = (struct verdict){ CLASS_RANGE, "own_limit" };
+    v = (struct verdict){ CLASS_RANGE, "own_limit", 0 };
   else if (v.class == CLASS_RESULT && may_be_stale(info, reply) &&
            subject_stale(failover_subject(call, state), info->name, egw_head(at), reply->body))
-    v = (struct verdict){ CLASS_STALE, "stale" };
+    v = (struct verdict){ CLASS_STALE, "stale", 0 };
   else if (v.class == CLASS_MISSING_STATE)
     judge_state(at, failover_subject(call, state), reply, &v);
   note(at, info, reply, &v, info != NULL && info->cost <= CHEAP ? (int64_t)ms : -1);
