@@ -344,6 +344,20 @@ def caps(env, client):
     client.call("eth_subscribe", ["newHeads"]).refused(-32006)
 
 
+@row("F+", "the limit of all clients together", clients="ws ipc", upstreams="http",
+     network={"max_subscriptions": 3})
+def cap_of_all(env, client):
+    with env.client(client.kind) as other, env.client("http") as http:
+        subs = [subscribe(client, "newHeads"), subscribe(other, "logs")]
+        name = http.call("eth_newBlockFilter").ok()
+        other.call("eth_subscribe", ["newHeads"]).refused(-32006)
+        http.call("eth_newFilter", [{}]).refused(-32006)
+        tap.eq(http.call("eth_uninstallFilter", b"[%s]" % name).ok(), b"true", "one fewer")
+        subscribe(other, "newHeads")
+        client.call("eth_subscribe", ["newHeads"]).refused(-32006)
+        tap.eq(client.call("eth_unsubscribe", [subs[0]]).ok(), b"true", "one fewer again")
+
+
 @row("F+", "a subscriber that does not read", clients="-", upstreams="ws", fresh=True,
      live=True,
      limits={"max_queue": "1MiB"})

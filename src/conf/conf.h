@@ -77,6 +77,7 @@ struct conf_network {
   uint64_t attempt_timeout;         /* ms: one upstream attempt */
   uint64_t stream_threshold;        /* replies longer than this are streamed */
   int subscriptions;                /* enum conf_push */
+  int64_t max_subscriptions;        /* served subscriptions and filters of all clients together */
   uint64_t poll_interval;           /* ms: how often a node that does not push is asked for its head */
   struct conf_upstream *upstreams;
   size_t upstream_count;

@@ -142,6 +142,8 @@ const struct egw_option conf_network_options[] = {
   NETWORK("poll_interval", EGW_OPT_DURATION, poll_interval, .fallback = "1s", .min = 10,
           .max = HOUR, .help = "How often a node that does not push its heads is asked for its"
                                " newest block, at most; half of the time between blocks if less"),
+  NETWORK("max_subscriptions", EGW_OPT_INT, max_subscriptions, .fallback = "100000", .min = 1,
+          .max = 10000000, .help = "Served subscriptions and filters of all clients together"),
   NETWORK("subscriptions", EGW_OPT_ENUM, subscriptions, .fallback = "served",
           .choices = push_words,
           .help = "Heads, logs, pending transactions and filters: served by the gateway itself, or"

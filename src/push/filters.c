@@ -225,9 +225,9 @@ make(struct filters *filters, struct filter_ask *ask)
 {
   struct filter *f = calloc(1, sizeof(*f));
 
-  if (strmap_count(&filters->by_id) >= FILTERS_MAX) {
+  if (strmap_count(&filters->by_id) >= FILTERS_MAX || !hub_has_room(filters->hub)) {
     free(f);
-    filter_ask_fail(ask, -32005, "too many filters");
+    filter_ask_fail(ask, -32006, "too many filters");
     return;
   }
   if (f == NULL || subscription_make_id(f->id) < 0 ||

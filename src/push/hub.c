@@ -85,6 +85,17 @@ hub_tell(struct hub *hub, struct hub_event *event)
   hub_event_unref(event);
 }
 
+bool
+hub_has_room(const struct hub *hub)
+{
+  uint64_t sum = 0;
+  unsigned i;
+
+  for (i = 0; i < HUB_KINDS; i++)
+    sum += atomic_load_explicit(&hub->wanted[i], memory_order_relaxed);
+  return sum < (uint64_t)hub->network->conf->max_subscriptions;
+}
+
 void
 hub_want(struct hub *hub, enum hub_kind kind, int change)
 {

@@ -95,6 +95,9 @@ void hub_lost(struct hub *hub);
 void hub_tell(struct hub *hub, struct hub_event *event);
 struct hub_event *hub_event_new(struct hub *hub, enum hub_kind kind) EGW_MUST_CHECK;
 
+/* Whether the network may have one more subscription or filter. Any worker. */
+bool hub_has_room(const struct hub *hub);
+
 static inline bool
 hub_is_wanted(struct hub *hub, enum hub_kind kind)
 {

@@ -330,7 +330,7 @@ subscribe(struct egw_call *call)
       return;
     }
   }
-  if (!push_has_room(session)) { /* others of the session have waited beside it */
+  if (!push_has_room(session) || !hub_has_room(call->network->hub)) { /* others of the session have waited beside it */
     log_filter_free(filter);
     call_set_fault(call, RPC_FAULT_TOO_MANY_SUBSCRIPTIONS, EGW_ABORTED, "too many");
     chain_reply(call);

@@ -20,7 +20,8 @@ static const struct rpc_fault_info faults[RPC_FAULT_COUNT] = {
     "The client sent more calls than it is allowed to; it may try again later" },
   [RPC_FAULT_TOO_MANY_SUBSCRIPTIONS] = { -32006, "too_many_subscriptions",
     "too many subscriptions",
-    "The connection holds as many subscriptions or filters as it may" },
+    "The connection, or all clients of the network together, hold as many subscriptions or filters as"
+    " they may" },
   [RPC_FAULT_REQUEST_TOO_LARGE] = { -32007, "request_too_large", "request too large",
     "The request is larger than the configured limit" },
   [RPC_FAULT_REPLY_TOO_LARGE] = { -32008, "reply_too_large", "response too large",

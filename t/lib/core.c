@@ -292,7 +292,8 @@ make_conf(unsigned upstreams)
 
   core.conf_network = (struct conf_network){ .name = "test", .timeout = 1000,
                                              .stream_threshold = 1024,
-                                              .poll_interval = 1000 };
+                                              .poll_interval = 1000,
+                                              .max_subscriptions = 100000 };
   for (i = 0; i < upstreams; i++)
     core.conf_upstreams[i] = (struct conf_upstream){ .name = names[i], .connect_timeout = 100,
                                                      .max_reply = 1 << 20 };

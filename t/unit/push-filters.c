@@ -307,7 +307,7 @@ test_bounds(void)
     make(HUB_HEADS, NULL, id, &code);
   is_int(code, 0, "ten thousand filters");
   make(HUB_HEADS, NULL, id, &code);
-  is_int(code, -32005, "one more is refused");
+  is_int(code, -32006, "one more is refused");
   gives(FILTER_UNINSTALL, first, "true", "one ends");
   make(HUB_HEADS, NULL, id, &code);
   is_int(code, 0, "and there is room");
