@@ -344,8 +344,24 @@ def caps(env, client):
     client.call("eth_subscribe", ["newHeads"]).refused(-32006)
 
 
+@row("F+", "whether nodes are being synchronised", clients="ws ipc", upstreams="http ws")
+def syncing(env, client):
+    sub = subscribe(client, "syncing")
+    tap.eventually(lambda: env.node.count("eth_syncing"), 8, "the node is asked")
+    client.quiet(0.1)
+    status = {"startingBlock": "0x0", "currentBlock": "0x5", "highestBlock": "0x9"}
+    env.node.script = lambda req: req.result(rawjson.compact(status)) \
+        if req.method == "eth_syncing" else None
+    params = rawjson.parse(client.event(8))["params"]
+    tap.eq((params["subscription"], params["result"]), (sub, {"syncing": True, "status": status}),
+           "it is")
+    env.node.script = None
+    tap.eq(rawjson.parse(client.event(8))["params"]["result"], False, "no more")
+    tap.eq(client.call("eth_unsubscribe", [sub]).ok(), b"true", "unsubscribed")
+
+
 @row("F+", "the limit of all clients together", clients="ws ipc", upstreams="http",
-     network={"max_subscriptions": 3})
+     network={"max_subscriptions": 3}, fresh=True)
 def cap_of_all(env, client):
     with env.client(client.kind) as other, env.client("http") as http:
         subs = [subscribe(client, "newHeads"), subscribe(other, "logs")]
@@ -490,14 +506,14 @@ def notification(env, client):
 @row("F+", "kinds that the gateway does not serve", clients="ws ipc", upstreams="ws ipc",
      **SERVED)
 def passed(env, client):
-    sub = subscribe(client, "syncing")
-    tap.eq(open_at_nodes(env, "syncing"), 1, "it is the node's")
-    env.node.notify_all("syncing", {"syncing": True})
-    tap.eq(told(client), (sub, {"syncing": True}), "its event")
+    sub = subscribe(client, "transactionReceipts")
+    tap.eq(open_at_nodes(env, "transactionReceipts"), 1, "it is the node's")
+    env.node.notify_all("transactionReceipts", {"transactionReceipts": True})
+    tap.eq(told(client), (sub, {"transactionReceipts": True}), "its event")
     client.call("eth_subscribe", ["noSuchKind"]).refused(-32602)
     client.call("eth_subscribe", []).refused()
     tap.eq(client.call("eth_unsubscribe", [sub]).ok(), b"true", "it ends")
-    tap.eventually(lambda: not open_at_nodes(env, "syncing"), 2, "at the node, too")
+    tap.eventually(lambda: not open_at_nodes(env, "transactionReceipts"), 2, "at the node, too")
 
 
 @row("F+", "debug_subscribe", clients="ws ipc", upstreams="ws ipc", **SERVED)
@@ -524,7 +540,7 @@ def passed_debug(env, client):
 
 @row("F+", "other kinds where no node can push", clients="ws ipc", upstreams="http", **SERVED)
 def passed_nowhere(_, client):
-    client.call("eth_subscribe", ["syncing"]).refused(-32057)
+    client.call("eth_subscribe", ["transactionReceipts"]).refused(-32057)
 
 
 # --- filters ---------------------------------------------------------------------------------

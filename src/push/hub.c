@@ -13,6 +13,7 @@
 #include "push/filters.h"
 #include "push/local.h"
 #include "push/pending.h"
+#include "push/syncing.h"
 
 #define STEPS_MAX 4096u      /* blocks whose logs wait; beyond it subscribers are told so by their end */
 #define ASK_AT_ONCE 4u       /* blocks whose logs are asked for at the same time */
@@ -107,6 +108,8 @@ hub_want(struct hub *hub, enum hub_kind kind, int change)
   }
   if (kind == HUB_PENDING || kind == HUB_PENDING_FULL)
     pending_changed(hub);
+  else if (kind == HUB_SYNCING)
+    syncing_changed(hub);
 }
 
 void
@@ -513,7 +516,8 @@ hub_start(struct hub *hub)
   hub->owner = hub->network->head->owner;
   hub->filters_mine = filters_new(hub);
   hub->pending = pending_new(hub);
-  return hub->filters_mine != NULL && hub->pending != NULL ? 0 : -1;
+  hub->syncing = syncing_new(hub);
+  return hub->filters_mine != NULL && hub->pending != NULL && hub->syncing != NULL ? 0 : -1;
 }
 
 void
@@ -527,6 +531,7 @@ hub_stop(struct hub *hub)
   while (!list_empty(&hub->told))
     step_free(container_of(hub->told.next, struct log_step, node));
   pending_stop(hub->pending);
+  syncing_stop(hub->syncing);
   filters_stop(hub->filters_mine);
 }
 
@@ -538,6 +543,7 @@ hub_free(struct hub *hub)
   filter_asks_free(hub);
   filters_free(hub->filters_mine);
   pending_free(hub->pending);
+  syncing_free(hub->syncing);
   pthread_mutex_destroy(&hub->lock);
   hub->network = NULL;
 }

@@ -23,7 +23,7 @@ struct egw_worker;
 struct gateway;
 struct network;
 
-enum hub_kind { HUB_HEADS, HUB_LOGS, HUB_PENDING, HUB_PENDING_FULL, HUB_KINDS };
+enum hub_kind { HUB_HEADS, HUB_LOGS, HUB_PENDING, HUB_PENDING_FULL, HUB_SYNCING, HUB_KINDS };
 
 /* An event, shared by all who get it. */
 struct hub_event {
@@ -74,6 +74,7 @@ struct hub {
   unsigned told_count;
   struct filters *filters_mine;  /* filters.c */
   struct pending *pending;       /* pending.c */
+  struct syncing *syncing;       /* syncing.c */
   bool stopped;
 };
 

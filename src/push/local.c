@@ -224,6 +224,10 @@ kind_of(const struct egw_call *call, enum hub_kind *kind)
     *kind = HUB_LOGS;
     return true;
   }
+  if (egw_json_equals(name, "syncing")) {
+    *kind = HUB_SYNCING;
+    return true;
+  }
   *kind = egw_json_kind(more) == EGW_JSON_TRUE ? HUB_PENDING_FULL : HUB_PENDING;
   return egw_json_equals(name, "newPendingTransactions");
 }
@@ -330,7 +334,8 @@ subscribe(struct egw_call *call)
       return;
     }
   }
-  if (!push_has_room(session) || !hub_has_room(call->network->hub)) { /* others of the session have waited beside it */
+  /* Asked again: others of the session have waited beside it. */
+  if (!push_has_room(session) || !hub_has_room(call->network->hub)) {
     log_filter_free(filter);
     call_set_fault(call, RPC_FAULT_TOO_MANY_SUBSCRIPTIONS, EGW_ABORTED, "too many");
     chain_reply(call);

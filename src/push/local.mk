@@ -22,4 +22,6 @@ src_libegw_a_SOURCES += \
 	src/push/resume.h \
 	src/push/subscription.c \
 	src/push/subscription.h \
+	src/push/syncing.c \
+	src/push/syncing.h \
 	$(NULL)

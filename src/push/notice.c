@@ -26,6 +26,7 @@ kind_of(const struct subscription *sub)
     [HUB_LOGS] = { "logs", 4 },
     [HUB_PENDING] = { "newPendingTransactions", 22 },
     [HUB_PENDING_FULL] = { "newPendingTransactions", 22 },
+    [HUB_SYNCING] = { "syncing", 7 },
   };
 
   return sub->served ? kinds[sub->hub_kind] : egw_buf_slice(sub->method);

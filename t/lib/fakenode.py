@@ -468,7 +468,7 @@ _clock = _Clock()
 
 class Node:
     """The node. kind: the transport its url() names; `chain` may be shared between nodes."""
-    KINDS = ("newHeads", "logs", "newPendingTransactions", "syncing")
+    KINDS = ("newHeads", "logs", "newPendingTransactions", "syncing", "transactionReceipts")
 
     def __init__(self, kind="http", chain=None, folder=None, name="node"):
         self.kind, self.name = kind, name
