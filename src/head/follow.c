@@ -18,6 +18,7 @@ accept_head(struct follower *f, const struct block *block)
   f->walked = 0;
   f->claims = 0;
   f->lost_since_ms = 0;
+  f->linked_touched = f->seen_touched;
   f->heard_ms = uv_now(&f->tracker->worker->loop);
   atomic_store_explicit(&f->upstream->head, block->number + 1, memory_order_relaxed);
   tracker_choose(f->tracker);

@@ -50,6 +50,8 @@ struct follower {
   bool poll_again;                   /* another one is wanted as soon as it ends */
   uint64_t poll_touched;             /* head->touched when `poll` began */
   uint64_t seen_touched;             /* ...when the last one that succeeded began */
+  uint64_t linked_touched;           /* ...and the last one whose block was linked */
+  uint64_t walk_ms;                  /* when `walk` began */
   uint64_t polled_ms;                /* when the last poll began */
   uint64_t polled_before;            /* the number that the last one gave */
 

@@ -45,9 +45,19 @@ fill_in(const struct tracker *t, struct egw_head *pub)
 static bool
 counts(const struct tracker *t, const struct follower *f)
 {
+  uint64_t now = uv_now(&t->worker->loop);
+
   return f->has_head && f->identity == IDENTITY_KNOWN && follower_alive(f) &&
          f->upstream->conf->tier <= t->tier &&
-         !(f->poll.waiting && uv_now(&t->worker->loop) - f->polled_ms > OVERDUE_MS);
+         !(f->poll.waiting && now - f->polled_ms > OVERDUE_MS) &&
+         !(f->walk.waiting && now - f->walk_ms > OVERDUE_MS);
+}
+
+/* A block that is not linked yet is not known yet: the tip is to move to it. */
+static uint64_t
+looked_at(const struct follower *f)
+{
+  return f->has_target ? f->linked_touched : f->seen_touched;
 }
 
 /* Every node that is heard of has been looked at since so many touches. */
@@ -58,8 +68,8 @@ touched_seen(const struct tracker *t)
   unsigned i;
 
   for (i = 0; i < t->count; i++)
-    if (counts(t, &t->followers[i]) && t->followers[i].seen_touched < seen)
-      seen = t->followers[i].seen_touched;
+    if (counts(t, &t->followers[i]) && looked_at(&t->followers[i]) < seen)
+      seen = looked_at(&t->followers[i]);
   return seen == UINT64_MAX ? 0 : seen;
 }
 

@@ -146,6 +146,7 @@ follower_walk(struct follower *f)
   }
   f->walk_child = *child;
   memcpy(f->walk_target, target->hash, HASH_LEN);
+  f->walk_ms = uv_now(&tracker->worker->loop);
   if (++f->walked > WALKED_MAX) {
     f->walked = 0; /* the next head goes on from what is known by now */
     if (alone(f)) {
