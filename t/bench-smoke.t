@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import tap
-from gateway import BUILD, SOURCE, need_program
+from gateway import BUILD, SOURCE, need_program, sanitized
 
 # name, arguments, further programs it needs, titles of its tables, data rows in all
 BENCHES = [
@@ -49,6 +49,8 @@ if __name__ == "__main__":
     need_program()
     if os.cpu_count() < 2 or not shutil.which("taskset"):
         tap.skip_all("measuring needs two processors and taskset")
+    if sanitized():
+        tap.skip_all("a sanitizer's build is not for measuring")
     for bench in BENCHES:
         tap.run("bench/%s.py" % bench[0], runs, *bench)
     tap.done()

@@ -278,9 +278,8 @@ def test_range():
         net.nodes[0].script = lambda r: r.error(-32000, "missing trie node 12ab (path ) <nil>") \
             if r.method == "eth_getBalance" else None
         with net.gw.http() as client:
-            for i in range(10):
-                client.call("eth_getBalance", ["0x%02x" % i, "0x10"]).ok()
-            tap.check(net.nodes[0].count("eth_getBalance") > 0, "it was asked")
+            eventually(lambda: client.call("eth_getBalance", ["0x01", "0x10"]).ok() and
+                       net.nodes[0].count("eth_getBalance") > 0, 8, "it is asked once")
             for i in range(10):
                 client.call("eth_getLogs", [{"fromBlock": "earliest", "topics": [hex(i)]}]).ok()
                 client.call("eth_getLogs", [{"blockHash": None, "fromBlock": "0x5",
