@@ -35,6 +35,12 @@ fuzz_fuzz_reply_SOURCES = fuzz/fuzz-reply.c $(fuzz_rpc_sources)
 fuzz_fuzz_reply_CFLAGS = $(fuzz_cflags)
 fuzz_fuzz_reply_LDFLAGS = $(fuzz_ldflags)
 
+fuzz_programs += fuzz/fuzz-logs
+fuzz_fuzz_logs_SOURCES = fuzz/fuzz-logs.c src/base/hash.c src/base/keccak.c src/base/map.c \
+	src/head/blocks.c src/push/logs.c src/push/match.c src/rpc/hex.c $(fuzz_rpc_sources)
+fuzz_fuzz_logs_CFLAGS = $(fuzz_cflags)
+fuzz_fuzz_logs_LDFLAGS = $(fuzz_ldflags)
+
 fuzz_programs += fuzz/fuzz-ipc
 fuzz_fuzz_ipc_SOURCES = fuzz/fuzz-ipc.c src/listen/ipc-frame.c src/base/buf.c src/rpc/scan.c \
 	src/rpc/scan-string.c

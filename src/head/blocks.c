@@ -42,7 +42,7 @@ header_raw(struct egw_slice object)
   struct egw_slice key, value;
   size_t cursor = 0;
   const char *before = "{";
-  bool good = buf != NULL;
+  bool good = buf != NULL && egw_json_kind(object) == EGW_JSON_OBJECT;
 
   while (good && egw_json_next(object, &cursor, &key, &value)) {
     if (is_list(key))

@@ -20,7 +20,8 @@ struct block {
 };
 
 /* The header part of a raw block as a node pushes it: the members as they are, without the
- * lists of transactions, uncles and withdrawals. NULL: no memory. */
+ * lists of transactions, uncles and withdrawals. NULL: no memory, or no object
+ * with members. */
 struct egw_buf *header_raw(struct egw_slice object) EGW_MUST_CHECK;
 
 /* Reads number, hash, parentHash and timestamp (0: there is none) of a raw block or header
