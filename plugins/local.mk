@@ -6,6 +6,7 @@ plugin_cflags = $(AM_CFLAGS) -fPIC
 plugin_ldflags = $(AM_LDFLAGS) -shared -Wl,--version-script=$(top_srcdir)/plugins/plugin.syms
 
 include plugins/common/redis/local.mk
+EXTRA_DIST += plugins/common/pattern.h
 include plugins/middleware/methods/local.mk
 include plugins/middleware/batch/local.mk
 include plugins/middleware/auth/local.mk

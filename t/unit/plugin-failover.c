@@ -426,7 +426,7 @@ test_rules(void)
 {
   struct plugtest *host =
       host_with("rules = ( { class = \"server\"; text = \"The Moon*full\"; }, "
-                "{ class = \"invalid\"; code = -7; methods = ( \"eth_call\" ); }, "
+                "{ class = \"invalid\"; code = -7; methods = ( \"eth_ca*\" ); }, "
                 "{ class = \"billing\"; http = 418; } );",
                 2);
   struct plugtest_call *c;
@@ -438,7 +438,9 @@ test_rules(void)
   ok(answered(c, "1"), "a rule by text");
   SCRIPT(host, { .is_error = true, .code = -7, .message = "rate limit" });
   c = start(host, "eth_call", "[{}]");
-  is_int(plugtest_metric(host, "invalid"), 1, "a rule by code, for one method");
+  is_int(plugtest_metric(host, "invalid"), 1, "a rule by code, for some methods");
+  c = start(host, BALANCE, PARAMS);
+  is_int(plugtest_metric(host, "invalid"), 1, "and not for others");
   SCRIPT(host, { .outcome = EGW_BAD_REPLY, .http_status = 418, .upstream = "a" },
          { .result = "1", .only_upstream = 2 });
   c = start(host, BALANCE, PARAMS);

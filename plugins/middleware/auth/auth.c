@@ -5,6 +5,7 @@
  *
  * Why a credential was refused is for the log and the metrics: the client gets one answer
  * for all. */
+#include "../../common/pattern.h"
 #include "auth.h"
 
 #include <inttypes.h>
@@ -191,7 +192,7 @@ judge(const struct egw_at *at, const struct egw_call *call, const struct egw_cli
   if (verdict != VERDICT_OPEN)
     return verdict;
   if (who->grant == NULL)
-    return grant_listed(&self->anonymous, egw_method(call)) ? VERDICT_OPEN : VERDICT_MISSING;
+    return pattern_listed(&self->anonymous, egw_method(call)) ? VERDICT_OPEN : VERDICT_MISSING;
   if (who->grant->expires != GRANT_FOR_EVER && time(NULL) >= who->grant->expires)
     return VERDICT_EXPIRED;
   return grant_allows(who->grant, egw_method(call)) ? VERDICT_OPEN : VERDICT_DENIED;

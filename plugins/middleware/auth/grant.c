@@ -4,32 +4,14 @@
 
 #include <string.h>
 #include <time.h>
-
-static bool
-matches(const char *pattern, struct egw_slice name)
-{
-  size_t len = strlen(pattern);
-
-  if (len > 0 && pattern[len - 1] == '*')
-    return name.len >= len - 1 && memcmp(name.ptr, pattern, len - 1) == 0;
-  return name.len == len && memcmp(name.ptr, pattern, len) == 0;
-}
-
-bool
-grant_listed(const struct egw_strings *list, struct egw_slice method)
-{
-  for (size_t i = 0; i < list->n; i++)
-    if (matches(list->v[i], method))
-      return true;
-  return false;
-}
+#include "../../common/pattern.h"
 
 bool
 grant_allows(const struct grant *grant, struct egw_slice method)
 {
-  if (grant_listed(&grant->deny, method))
+  if (pattern_listed(&grant->deny, method))
     return false;
-  return grant->allow.n == 0 || grant_listed(&grant->allow, method);
+  return grant->allow.n == 0 || pattern_listed(&grant->allow, method);
 }
 
 bool

@@ -22,9 +22,6 @@ struct grant {
 /* Whether the grant names the method. */
 bool grant_allows(const struct grant *grant, struct egw_slice method);
 
-/* Whether a list holds the method. */
-bool grant_listed(const struct egw_strings *list, struct egw_slice method);
-
 /* A method's name, the beginning of one and '*', or "*". */
 bool grant_pattern_valid(const char *pattern);
 

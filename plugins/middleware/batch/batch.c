@@ -5,6 +5,7 @@
  * part, which also learns what a node takes. */
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
+#include "../../common/pattern.h"
 
 enum metric { METRIC_OFFERED };
 
@@ -52,20 +53,6 @@ batch_configure(void *self, struct egw_conf *section)
   return 0;
 }
 
-static bool
-denied(const struct batch *b, const char *name)
-{
-  for (size_t i = 0; i < b->deny.n; i++) {
-    const char *pattern = b->deny.v[i];
-    size_t len = strlen(pattern);
-
-    if (len != 0 && pattern[len - 1] == '*' ? strncmp(pattern, name, len - 1) == 0
-                                            : strcmp(pattern, name) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* What may be sent twice and is soon answered: others would wait for it. */
 static bool
 batch_wants(const void *self, const struct egw_method_info *method)
@@ -75,7 +62,7 @@ batch_wants(const void *self, const struct egw_method_info *method)
   return method != NULL && method->idempotent && !method->changes_node &&
          method->method_class != EGW_CLASS_SUBSCRIPTION &&
          method->method_class != EGW_CLASS_BROADCAST && method->cost <= b->max_cost &&
-         !denied(b, method->name);
+         !pattern_listed(&b->deny, (struct egw_slice){ method->name, strlen(method->name) });
 }
 
 static enum egw_verdict

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ethrpc-gw/json.h>
+#include "../../common/pattern.h"
 
 #define TEXT_MAX 1024u  /* bytes of a message that are looked at */
 #define REVERT_DATA 10u /* "0x" and a selector */
@@ -282,18 +283,6 @@ rules_free(struct rules *rules)
   free(rules);
 }
 
-static bool
-names_method(const struct egw_strings *methods, struct egw_slice method)
-{
-  size_t i;
-
-  for (i = 0; i < methods->n; i++)
-    if (strlen(methods->v[i]) == method.len &&
-        memcmp(methods->v[i], method.ptr, method.len) == 0)
-      return true;
-  return methods->n == 0;
-}
-
 /* The text of a configuration may have upper case. */
 static bool
 matches_rule(const struct rule *rule, struct egw_slice method, const struct egw_reply *reply,
@@ -304,7 +293,7 @@ matches_rule(const struct rule *rule, struct egw_slice method, const struct egw_
 
   if ((rule->code != 0 && rule->code != reply->code) ||
       (rule->http != 0 && rule->http != reply->http_status) ||
-      !names_method(&rule->methods, method))
+      (rule->methods.n != 0 && !pattern_listed(&rule->methods, method)))
     return false;
   if (rule->text == NULL || *rule->text == '\0')
     return true;

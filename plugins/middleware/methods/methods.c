@@ -9,6 +9,7 @@
 #include <string.h>
 #include <ethrpc-gw/middleware.h>
 #include <ethrpc-gw/version.h>
+#include "../../common/pattern.h"
 
 #define NAME_MAX_LEN 128
 #define METHOD_NOT_FOUND (-32601)
@@ -107,16 +108,6 @@ static const char *const control_verbs[] = {
 };
 
 static bool
-matches(const char *pattern, struct egw_slice name)
-{
-  size_t len = strlen(pattern);
-
-  if (len > 0 && pattern[len - 1] == '*')
-    return name.len >= len - 1 && memcmp(name.ptr, pattern, len - 1) == 0;
-  return name.len == len && memcmp(name.ptr, pattern, len) == 0;
-}
-
-static bool
 is_letter(char c)
 {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -165,10 +156,10 @@ default_access(struct egw_slice name, const struct egw_method_info *info)
   if (!well_formed(name) || (info != NULL && info->changes_node))
     return ACCESS_DENY;
   for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
-    if (!matches(policies[i].pattern, name))
+    if (!pattern_matches(policies[i].pattern, name))
       continue;
     /* debug_ has much that changes the node, and grows: only what is known to read passes */
-    if (info == NULL && matches("debug_*", name))
+    if (info == NULL && pattern_matches("debug_*", name))
       return ACCESS_DENY;
     return policies[i].access;
   }
@@ -181,7 +172,7 @@ static bool
 listed(const struct egw_strings *list, struct egw_slice name)
 {
   for (size_t i = 0; i < list->n; i++)
-    if (matches(list->v[i], name))
+    if (pattern_matches(list->v[i], name))
       return true;
   return false;
 }

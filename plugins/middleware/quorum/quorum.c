@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ethrpc-gw/version.h>
+#include "../../common/pattern.h"
 #include "quorum.h"
 #include "resolve.h"
 
@@ -75,17 +76,10 @@ listed(const struct quorum *q, struct egw_slice name, bool exact)
 {
   size_t i;
 
-  for (i = 0; i < q->methods.n; i++) {
-    const char *pattern = q->methods.v[i];
-    size_t len = strlen(pattern);
-
-    if (len > 0 && pattern[len - 1] == '*') {
-      if (!exact && name.len >= len - 1 && memcmp(name.ptr, pattern, len - 1) == 0)
-        return true;
-    } else if (name.len == len && memcmp(name.ptr, pattern, len) == 0) {
+  for (i = 0; i < q->methods.n; i++)
+    if ((!exact || strchr(q->methods.v[i], '*') == NULL) &&
+        pattern_matches(q->methods.v[i], name))
       return true;
-    }
-  }
   return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "../../common/pattern.h"
 
 static int
 compare_names(const void *a, const void *b)
@@ -35,23 +36,13 @@ rules_rate(const struct rules *rules, const char *identity)
   return rule != NULL ? &rule->rate : &rules->key;
 }
 
-static bool
-matches(const char *pattern, struct egw_slice name)
-{
-  size_t len = strlen(pattern);
-
-  if (len > 0 && pattern[len - 1] == '*')
-    return name.len >= len - 1 && memcmp(name.ptr, pattern, len - 1) == 0;
-  return name.len == len && memcmp(name.ptr, pattern, len) == 0;
-}
-
 unsigned
 rules_cost(const struct rules *rules, const struct egw_call *call)
 {
   const struct egw_method_info *info;
 
   for (size_t i = 0; i < rules->cost_count; i++)
-    if (matches(rules->costs[i].method, egw_method(call)))
+    if (pattern_matches(rules->costs[i].method, egw_method(call)))
       return (unsigned)rules->costs[i].calls * RATE_CALL;
   info = egw_method_info(call);
   if (!rules->by_method || info == NULL)
