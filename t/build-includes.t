@@ -68,7 +68,9 @@ LIBRARIES = {
     r"immintrin\.h": ["src/rpc/", "src/base/"],
 }
 BASE_HEADERS = ("base/checked.h", "base/list.h", "base/lws-compat.h")  # they need no base/*.c
-COMPILED_IN = {"plugins/common/redis/address.c": ["conf/url.h"]}  # its local.mk has the .c too
+# Pure code of the core; the .c is in the plugin's local.mk, too.
+COMPILED_IN = {"plugins/common/redis/address.c": ["conf/url.h"],
+               "plugins/middleware/ratelimit/address.c": ["base/net.h"]}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 

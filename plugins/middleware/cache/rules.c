@@ -5,6 +5,7 @@
 #include "rules.h"
 
 #include <string.h>
+#include <ethrpc-gw/eth.h>
 #include <ethrpc-gw/json.h>
 
 struct fact {
@@ -113,31 +114,10 @@ rules_of(const struct egw_method_info *method, struct rules_method *out)
 
 /* --- results ----------------------------------------------------------------------------- */
 
-static int
-digit(char c)
-{
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool
 rules_hash(struct egw_slice value, unsigned char out[32])
 {
-  size_t i;
-
-  if (value.len != 68 || memcmp(value.ptr, "\"0x", 3) != 0 || value.ptr[67] != '"')
-    return false;
-  for (i = 0; i < 32; i++) {
-    int high = digit(value.ptr[3 + 2 * i]), low = digit(value.ptr[4 + 2 * i]);
-
-    if (high < 0 || low < 0)
-      return false;
-    out[i] = (unsigned char)(high << 4 | low);
-  }
-  return true;
+  return value.ptr != NULL && egw_hex_read(value, out, 32) == 32;
 }
 
 bool

@@ -2,85 +2,48 @@
 /* Addresses of clients. */
 #include "address.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 #include <ethrpc-gw/eth.h>
+#include "base/net.h"
+
+static void
+take(const struct net_address *from, struct address *address)
+{
+  static const unsigned char mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+  *address = (struct address){ .family = ADDRESS_V6 };
+  if (memcmp(from->bytes, mapped, sizeof mapped) == 0) {
+    address->family = ADDRESS_V4;
+    memcpy(address->bytes, from->bytes + sizeof mapped, 4);
+  } else {
+    memcpy(address->bytes, from->bytes, sizeof address->bytes);
+  }
+}
 
 void
 address_parse(const char *text, struct address *address)
 {
-  static const unsigned char mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+  struct net_address read;
 
   *address = (struct address){ .family = ADDRESS_NONE };
-  if (strchr(text, ':') == NULL) {
-    if (inet_pton(AF_INET, text, address->bytes) == 1)
-      address->family = ADDRESS_V4;
-    return;
-  }
-  if (inet_pton(AF_INET6, text, address->bytes) != 1)
-    return;
-  address->family = ADDRESS_V6;
-  if (memcmp(address->bytes, mapped, sizeof mapped) == 0) {
-    address->family = ADDRESS_V4;
-    memmove(address->bytes, address->bytes + sizeof mapped, 4);
-    memset(address->bytes + 4, 0, sizeof address->bytes - 4);
-  }
-}
-
-static unsigned
-width_of(const struct address *address)
-{
-  return address->family == ADDRESS_V4 ? 32 : 128;
-}
-
-/* A whole number up to 128, or -1. */
-static int
-bits_of(const char *text)
-{
-  int bits = 0;
-
-  if (*text == '\0')
-    return -1;
-  for (; *text != '\0'; text++) {
-    if (*text < '0' || *text > '9' || bits > 12)
-      return -1;
-    bits = bits * 10 + (*text - '0');
-  }
-  return bits <= 128 ? bits : -1;
-}
-
-static bool
-bit_is_set(const unsigned char *bytes, unsigned i)
-{
-  return (bytes[i / 8] >> (7 - i % 8) & 1) != 0;
+  if (net_read((struct egw_slice){ text, strlen(text) }, &read) == 0)
+    take(&read, address);
 }
 
 int
 address_parse_net(const char *text, struct address_net *net)
 {
-  char alone[INET6_ADDRSTRLEN];
-  size_t len = strcspn(text, "/");
-  int bits;
+  struct net_block read;
 
-  if (len >= sizeof alone)
+  if (net_read_block(text, &read) < 0)
     return -1;
-  memcpy(alone, text, len);
-  alone[len] = '\0';
-  address_parse(alone, &net->base);
-  if (net->base.family == ADDRESS_NONE)
-    return -1;
-  net->bits = width_of(&net->base);
-  if (text[len] == '\0')
-    return 0;
-  bits = bits_of(text + len + 1);
-  if (strchr(alone, ':') != NULL && net->base.family == ADDRESS_V4)
-    bits -= 96; /* ::ffff:10.0.0.0/104 is 10.0.0.0/8 */
-  if (bits < 0 || bits > (int)net->bits)
-    return -1;
-  for (unsigned i = (unsigned)bits; i < net->bits; i++)
-    if (bit_is_set(net->base.bytes, i))
+  take(&read.base, &net->base);
+  net->bits = read.bits;
+  if (net->base.family == ADDRESS_V4) {
+    if (read.bits < 96) /* wider than all of IPv4 */
       return -1;
-  net->bits = (unsigned)bits;
+    net->bits -= 96;
+  }
   return 0;
 }
 

@@ -25,6 +25,7 @@ plugins_middleware_ratelimit_ratelimit_so_SOURCES = \
 	plugins/middleware/ratelimit/rules.h \
 	plugins/middleware/ratelimit/total.c \
 	plugins/middleware/ratelimit/total.h \
+	src/base/net.c \
 	$(ratelimit_ledger) \
 	$(NULL)
 plugins_middleware_ratelimit_ratelimit_so_CFLAGS = $(plugin_cflags) $(HIREDIS_CFLAGS)
