@@ -2,6 +2,7 @@
 src_libegw_a_SOURCES += \
 	src/base/arena.c \
 	src/base/arena.h \
+	src/base/backoff.h \
 	src/base/buf.c \
 	src/base/buf.h \
 	src/base/budget.h \

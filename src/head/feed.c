@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A node's newHeads, where its transport can push. */
 #include <string.h>
+#include "base/backoff.h"
 #include "head/parts.h"
 #include "obs/log.h"
 #include "push/subscription.h"
@@ -14,11 +15,8 @@
 static void
 retry_later(struct follower *f)
 {
-  unsigned shift = f->feed_failures < 8 ? f->feed_failures : 8;
-  uint64_t ms = (uint64_t)RETRY_FIRST_MS << shift;
-
-  f->feed_failures++;
-  worker_timer_start(f->tracker->worker, &f->feed_timer, ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS);
+  worker_timer_start(f->tracker->worker, &f->feed_timer,
+                     backoff_ms(f->feed_failures++, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
 
 static void

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/backoff.h"
 #include "chain/call.h"
 #include "gateway/gateway.h"
 #include "head/head.h"
@@ -149,11 +150,8 @@ step_free(struct log_step *step)
 static void
 ask_again(struct log_step *step)
 {
-  unsigned shift = step->tries < 6 ? step->tries : 6;
-  uint64_t ms = (uint64_t)AGAIN_FIRST_MS << shift;
-
-  step->tries++;
-  worker_timer_start(step->hub->owner, &step->again, ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS);
+  worker_timer_start(step->hub->owner, &step->again,
+                     backoff_ms(step->tries++, AGAIN_FIRST_MS, AGAIN_MAX_MS));
 }
 
 /* The node may have the block, and not its logs yet. Blooms of some chains speak of logs

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ethrpc-gw/eth.h>
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "chain/call.h"
 #include "gateway/gateway.h"
@@ -101,11 +102,8 @@ tell(struct stream *s, struct egw_slice result)
 static void
 retry_later(struct stream *s)
 {
-  unsigned shift = s->failures < 7 ? s->failures : 7;
-  uint64_t ms = (uint64_t)RETRY_FIRST_MS << shift;
-
-  s->failures++;
-  worker_timer_start(s->link->worker, &s->timer, ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS);
+  worker_timer_start(s->link->worker, &s->timer,
+                     backoff_ms(s->failures++, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
 
 static void

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "chain/call.h"
 #include "listen/session.h"
@@ -164,11 +165,8 @@ subscription_attach(struct subscription *sub, struct egw_conn *conn, struct egw_
 static void
 retry_later(struct subscription *sub)
 {
-  unsigned shift = sub->retries < 7 ? sub->retries : 7;
-  uint64_t ms = (uint64_t)RENEW_FIRST_MS << shift;
-
-  sub->retries++;
-  worker_timer_start(sub->worker, &sub->retry, ms < RENEW_MAX_MS ? ms : RENEW_MAX_MS);
+  worker_timer_start(sub->worker, &sub->retry,
+                     backoff_ms(sub->retries++, RENEW_FIRST_MS, RENEW_MAX_MS));
 }
 
 /* The renewing call has ended; on success push_subscribed() has attached it already. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/backoff.h"
 #include "gateway/gateway.h"
 #include "obs/log.h"
 #include "upstream/parts.h"
@@ -68,11 +69,8 @@ egw_link_limits(const struct egw_link *link)
 static void
 schedule_probe(struct egw_link *link)
 {
-  unsigned shift = link->downs < 6 ? link->downs : 6;
-  uint64_t ms = (uint64_t)PROBE_FIRST_MS << shift;
+  uint64_t ms = backoff_ms(link->downs, PROBE_FIRST_MS, PROBE_MAX_MS);
 
-  if (ms > PROBE_MAX_MS)
-    ms = PROBE_MAX_MS;
   ms += clock_us() % (ms / 4 + 1); /* so that workers do not probe in step */
   worker_timer_start(link->worker, &link->probe_timer, ms);
 }
