@@ -90,6 +90,13 @@ const struct head_snapshot *head_now(struct egw_worker *worker, const struct net
 /* The public part of the newest snapshot, `settled` left out. Any thread. */
 void head_peek(struct head *head, struct egw_head *out);
 
+/* The number of a canonical block by its hash, if it is in the window. */
+bool head_number(const struct head_snapshot *snapshot, const unsigned char hash[32],
+                 uint64_t *number);
+
+/* The newest block that a client may have been told of: the tip, or what a reply spoke of. */
+uint64_t head_newest(const struct head *head, const struct head_snapshot *snapshot);
+
 /* Publishes `snapshot` (taken) and tells every worker. Owner's thread. */
 void head_publish(struct network *network, struct head_snapshot *snapshot);
 

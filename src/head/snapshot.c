@@ -204,6 +204,32 @@ head_peek(struct head *head, struct egw_head *out)
   pthread_mutex_unlock(&head->lock);
 }
 
+/* From the newest on, since those are what is asked for. Eight bytes tell nearly all of them apart. */
+bool
+head_number(const struct head_snapshot *snapshot, const unsigned char hash[32], uint64_t *number)
+{
+  uint64_t want, have;
+  unsigned i;
+
+  memcpy(&want, hash, sizeof(want));
+  for (i = snapshot->count; i-- > 0;) {
+    memcpy(&have, snapshot->hashes[i], sizeof(have));
+    if (have == want && memcmp(snapshot->hashes[i], hash, 32) == 0) {
+      *number = snapshot->pub.lowest + i;
+      return true;
+    }
+  }
+  return false;
+}
+
+uint64_t
+head_newest(const struct head *head, const struct head_snapshot *snapshot)
+{
+  uint64_t seen = atomic_load_explicit(&head->evidence, memory_order_acquire);
+
+  return seen > snapshot->pub.tip.number ? seen : snapshot->pub.tip.number;
+}
+
 bool
 head_settled(const struct head *head, const struct head_snapshot *snapshot)
 {

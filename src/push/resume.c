@@ -62,16 +62,10 @@ static bool
 number_of(const struct head_snapshot *head, struct egw_slice value, uint64_t *number)
 {
   unsigned char hash[32];
-  unsigned i;
 
   if (egw_hex_read(value, hash, sizeof(hash)) != sizeof(hash))
     return egw_json_u64(value, number) == 0;
-  for (i = head->count; i-- > 0;)
-    if (memcmp(head->hashes[i], hash, sizeof(hash)) == 0) {
-      *number = head->pub.lowest + i;
-      return true;
-    }
-  return false;
+  return head_number(head, hash, number);
 }
 
 static struct egw_slice

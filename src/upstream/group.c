@@ -151,9 +151,15 @@ group_pick(struct egw_call *call)
 bool
 group_has_other(const struct egw_call *call)
 {
-  unsigned lack;
+  const struct network *network = call->network;
+  uint32_t caps = call_caps(call);
+  unsigned i;
 
-  return pick(call, &lack) != NULL;
+  for (i = 0; i < network->upstream_count; i++)
+    if (able(call->worker->links[network->upstreams[i]->index], call->dispatch.tried, &call->route,
+             caps))
+      return true;
+  return false;
 }
 
 bool

@@ -12,22 +12,13 @@ is(const struct egw_call *call, const char *name)
   return call->info != NULL && strcmp(call->info->name, name) == 0;
 }
 
-/* The newest block this client may have seen. */
-static uint64_t
-served(const struct network *network, const struct head_snapshot *head)
-{
-  uint64_t seen = atomic_load_explicit(&network->head->evidence, memory_order_acquire);
-
-  return seen > head->pub.tip.number ? seen : head->pub.tip.number;
-}
-
 /* --- eth_blockNumber ----------------------------------------------------------------------------- */
 
 /* Never below what was said before, and not absurdly above it. */
 static void
 correct_height(struct egw_call *call, struct upstream *upstream, const struct head_snapshot *head)
 {
-  uint64_t most = served(call->network, head), n;
+  uint64_t most = head_newest(call->network->head, head), n;
   struct egw_buf *buf;
 
   if (call->reply.is_error || egw_json_u64(call->reply.body, &n) < 0)

@@ -8,31 +8,12 @@
 
 #define HASH_TEXT 68u   /* "0x..." of 32 bytes with its quotes */
 
-/* The newest block that anyone spoke of, within reason. */
-static uint64_t
-newest(const struct network *network, const struct head_snapshot *head)
-{
-  uint64_t seen = atomic_load_explicit(&network->head->evidence, memory_order_acquire);
-
-  return seen > head->pub.tip.number ? seen : head->pub.tip.number;
-}
-
-/* A block by its hash, if it is one of the recent ones. The newest are looked at first: they are what
- * is asked for. */
 static bool
 number_of_hash(const struct head_snapshot *head, struct egw_slice raw, uint64_t *number)
 {
   unsigned char hash[32];
-  unsigned i;
 
-  if (egw_hex_read(raw, hash, sizeof(hash)) != sizeof(hash))
-    return false;
-  for (i = head->count; i-- > 0;)
-    if (memcmp(head->hashes[i], hash, 32) == 0) {
-      *number = head->pub.lowest + i;
-      return true;
-    }
-  return false;
+  return egw_hex_read(raw, hash, sizeof(hash)) == sizeof(hash) && head_number(head, hash, number);
 }
 
 static void
@@ -40,7 +21,7 @@ want_tip(struct want *want, const struct network *network, const struct head_sna
 {
   want->has_block = true;
   want->at_tip = true;
-  want->block = newest(network, head);
+  want->block = head_newest(network->head, head);
 }
 
 static bool
@@ -77,7 +58,7 @@ want_reference(struct want *want, const struct network *network, const struct he
   }
   if (egw_json_u64(ref, &want->block) == 0) {
     want->has_block = true;
-    want->known = want->block <= newest(network, head);
+    want->known = want->block <= head_newest(network->head, head);
     return;
   }
   want->latest = egw_json_equals(ref, "latest");
