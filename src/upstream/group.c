@@ -80,6 +80,14 @@ better(const struct egw_link *a, unsigned a_lack, const struct egw_link *b, unsi
   return a->in_flight < b->in_flight;
 }
 
+/* None can be better: the others need not be looked at. network->upstreams is sorted by tier. */
+static bool
+is_best(const struct egw_link *link, unsigned lack, const struct network *network)
+{
+  return lack == 0 && link->in_flight == 0 &&
+         link->upstream->conf->tier == network->upstreams[0]->conf->tier;
+}
+
 /* Ties go to the first one at or behind a start that moves on with each pick. */
 static struct egw_link *
 pick(const struct egw_call *call, unsigned *lack)
@@ -102,6 +110,8 @@ pick(const struct egw_call *call, unsigned *lack)
     if (best == NULL || better(link, mine, best, *lack, &call->dispatch.want)) {
       best = link;
       *lack = mine;
+      if (is_best(link, mine, network))
+        break;
     }
   }
   return best;
