@@ -240,6 +240,8 @@ void
 egw_set_cache_status(struct egw_call *call, const char *status)
 {
   call->cache_status = status;
+  if (status != NULL)
+    egw_explain(call, "cache: %s", status);
 }
 
 const char *

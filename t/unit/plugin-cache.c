@@ -327,7 +327,7 @@ test_explained(void)
   kit_open(&k, "");
   kit_script(&k, BAD, { .result = "\"0x1\"" });
   ok(strcmp(plugtest_ask(k.host, &spec)->story,
-            "cache: miss, asked for block 120 by its hash; cache: sent as it was asked") == 0,
+            "cache: miss; cache: asked for block 120 by its hash; cache: sent as it was asked") == 0,
                 "a miss");
   ok(strcmp(plugtest_ask(k.host, &spec)->story, "cache: bypass") == 0, "a bypass");
   spec.params = "[\"0xa\",\"0x1\"]";

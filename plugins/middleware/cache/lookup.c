@@ -50,7 +50,6 @@ hit(const struct egw_at *at, struct egw_call *call, struct egw_buf *value)
   egw_count(at, METRIC_HITS, 1);
   egw_count(at, METRIC_HIT_BYTES, (int64_t)egw_buf_slice(value).len);
   egw_set_cache_status(call, "hit");
-  egw_explain(call, "cache: hit");
   return egw_answer_part(call, value, egw_buf_slice(value), false);
 }
 
@@ -59,7 +58,6 @@ bypass(const struct egw_at *at, struct egw_call *call)
 {
   egw_count(at, METRIC_BYPASSES, 1);
   egw_set_cache_status(call, "bypass");
-  egw_explain(call, "cache: bypass");
   return EGW_NEXT;
 }
 
@@ -112,7 +110,6 @@ cache_miss(const struct egw_at *at, struct egw_call *call)
   egw_set_cache_status(call, "miss");
   state->params = egw_params(call);
   if (state->plan.rewrite == REWRITE_NO) {
-    egw_explain(call, "cache: miss");
     state->phase = PHASE_ASKED;
     return EGW_NEXT;
   }
@@ -121,7 +118,7 @@ cache_miss(const struct egw_at *at, struct egw_call *call)
   params = key_rewrite(call, &ask, &state->plan);
   if (params.ptr == NULL || egw_set_params(call, params) < 0)
     return EGW_NEXT; /* no memory: as it is, and it is not kept */
-  egw_explain(call, "cache: miss, asked for block %llu by its %s",
+  egw_explain(call, "cache: asked for block %llu by its %s",
               (unsigned long long)state->plan.number,
               state->plan.rewrite == REWRITE_HASH ? "hash" : "number");
   egw_count(at, METRIC_REWRITTEN, 1);
