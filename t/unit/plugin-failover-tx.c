@@ -242,6 +242,13 @@ test_broadcast(void)
      "the first acceptance answers, the other copy goes on");
   plugtest_advance(host, 500);
   is_int(plugtest_live(host), 0, "until it has arrived");
+  SCRIPT(host, { .result = HASH, .only_upstream = 1 },
+         { ERROR("already known"), .only_upstream = 2, .delay_ms = 20 });
+  c = start(host, SEND, RAW);
+  plugtest_advance(host, 20);
+  ok(answered(c, HASH) && plugtest_metric(host, "row_tx_known") == 1 &&
+         plugtest_metric(host, "unmatched") == 0,
+     "what the other says after the answer is judged as a transaction's error");
   SCRIPT(host, { ERROR("insufficient funds"), .only_upstream = 1 },
          { .outcome = EGW_NOT_SENT, .only_upstream = 2, .delay_ms = 20 });
   c = start(host, SEND, RAW);

@@ -123,9 +123,10 @@ const struct subject *failover_subject(const struct egw_call *call, struct state
 struct verdict witness(const struct egw_at *at, struct egw_call *call, struct state *state,
                        const struct egw_reply *reply, uint64_t ms);
 
-/* The same for a copy whose call may be gone. `ms` -1: how long it took says nothing. */
+/* The same for a copy of a call of `info`'s method. `call` NULL: nobody waits for it any more.
+ * `ms` -1: how long it took says nothing. */
 struct verdict
-witness_copy(const struct egw_at *at, struct egw_slice method,
+witness_copy(const struct egw_at *at, struct egw_call *call,
              const struct egw_method_info *info, const struct egw_reply *reply, int64_t ms);
 
 /* --- trial.c ----------------------------------------------------------------------------- */

@@ -36,6 +36,7 @@ struct tx {
   struct egw_at at;
   struct egw_call *call; /* NULL: it has its answer, or is gone */
   struct state *state;
+  const struct egw_method_info *info;
   unsigned char hash[32];
   char hash_text[67];
   uint64_t sent;            /* bits of upstreams that have, or may have, a copy */
@@ -255,19 +256,12 @@ on_sent(void *arg, const struct egw_reply *reply)
   struct copy *copy = arg;
   struct tx *tx = copy->tx;
   unsigned upstream = copy->upstream;
-  struct verdict v =
-      witness_copy(&tx->at, EGW_LIT("eth_sendRawTransaction"),
-                   tx->call != NULL ? egw_method_info(tx->call) : NULL, reply, -1);
+  struct verdict v = witness_copy(&tx->at, tx->call, tx->info, reply, -1);
 
   free(copy);
   tx->sending--;
-  if (tx->call != NULL) {
-    if (v.class != CLASS_RESULT && egw_explains(tx->call))
-      egw_explain(tx->call, "failover judged %s: %s",
-                  reply->upstream != NULL ? reply->upstream : "nobody",
-                  class_info(v.class)->name);
+  if (tx->call != NULL)
     note_answer(tx, upstream, reply, &v);
-  }
   drop(tx);
 }
 
@@ -405,6 +399,7 @@ rawtx_start(const struct egw_at *at, struct egw_call *call)
   tx->at = *at;
   tx->call = call;
   tx->state = state;
+  tx->info = egw_method_info(call);
   memcpy(tx->hash, hash, sizeof(hash));
   egw_hex_print(hash, sizeof(hash), tx->hash_text);
   for (tx->wanted = 0; tx->wanted < f->broadcast && send_copy(tx, 0); tx->wanted++)

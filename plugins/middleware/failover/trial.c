@@ -5,7 +5,6 @@
 #include "failover.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define TRIAL_MS 3000u
 
@@ -19,10 +18,9 @@ static void
 on_trial(void *arg, const struct egw_reply *reply)
 {
   struct trial *trial = arg;
-  struct egw_slice method = { trial->info->name, strlen(trial->info->name) };
 
   if (reply->outcome != EGW_ABORTED)
-    witness_copy(&trial->at, method, trial->info, reply,
+    witness_copy(&trial->at, NULL, trial->info, reply,
                  (int64_t)(egw_now_ms(trial->at.worker) - trial->began_ms));
   free(trial);
 }

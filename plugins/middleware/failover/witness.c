@@ -132,12 +132,15 @@ witness(const struct egw_at *at, struct egw_call *call, struct state *state,
 }
 
 struct verdict
-witness_copy(const struct egw_at *at, struct egw_slice method,
+witness_copy(const struct egw_at *at, struct egw_call *call,
              const struct egw_method_info *info, const struct egw_reply *reply, int64_t ms)
 {
   const struct failover *f = at->self;
+  struct egw_slice method = { info->name, strlen(info->name) };
   struct verdict v = classify(f->rules, method, info, reply);
 
-  note(at, info, reply, &v, info != NULL && info->cost <= CHEAP ? ms : -1);
+  note(at, info, reply, &v, info->cost <= CHEAP ? ms : -1);
+  if (call != NULL)
+    tell_story(call, reply, &v);
   return v;
 }
