@@ -32,13 +32,18 @@ check_print(const struct rpc_request *r)
   egw_buf_unref(buf);
 }
 
+/* What one pass over the whole message says is what a pass over the request alone says. */
 static void
-check_request(struct egw_slice text)
+check_request(const struct rpc_message *m, size_t index)
 {
-  struct rpc_request r;
+  struct egw_slice text = m->shape == RPC_BATCH ? m->items[index] : m->single;
+  struct rpc_request r, alone;
   enum egw_json_kind kind;
 
-  rpc_request_parse(text, &r);
+  rpc_message_request(m, index, &r);
+  rpc_request_parse(text, &alone);
+  check(r.fault == alone.fault && r.id.ptr == alone.id.ptr && r.id.len == alone.id.len);
+  check(r.params.len == alone.params.len && r.method.len == alone.method.len);
   if (r.id.ptr != NULL) {
     kind = egw_json_kind(r.id);
     check(scan_valid(r.id, 1, NULL) && r.id.len <= RPC_ID_MAX);
@@ -66,11 +71,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   case RPC_UNUSABLE:
     check(m.why != NULL && m.fault != RPC_FAULT_NONE && m.items == NULL);
     break;
-  case RPC_SINGLE: check_request(m.single); break;
+  case RPC_SINGLE:
   case RPC_BATCH:
     check(m.count > 0 && m.count <= 20);
     for (i = 0; i < m.count; i++)
-      check_request(m.items[i]);
+      check_request(&m, i);
   }
   rpc_message_free(&m);
   free(copy);

@@ -8,6 +8,50 @@
 #include "rpc/key.h"
 #include "rpc/scan-string.h"
 
+/* --- the members of a request ------------------------------------------------------------ */
+
+static const struct egw_slice request_names[RPC_MEMBERS] = {
+  [RPC_JSONRPC] = { "jsonrpc", 7 },
+  [RPC_ID] = { "id", 2 },
+  [RPC_METHOD] = { "method", 6 },
+  [RPC_PARAMS] = { "params", 6 },
+};
+
+struct request_scan {
+  const char *base;
+  enum rpc_member member;         /* whose value comes; RPC_MEMBERS: of none */
+  struct rpc_members *into;
+};
+
+/* Of a text whose top is an object. */
+static void
+request_note(struct request_scan *r, enum scan_event event, enum egw_json_kind kind, uint64_t from,
+             uint64_t to)
+{
+  struct egw_slice slice = { r->base + from, (size_t)(to - from) };
+  struct rpc_members *m = r->into;
+
+  if (event == SCAN_KEY) {
+    r->member = (enum rpc_member)rpc_key_find(slice, request_names, RPC_MEMBERS);
+  } else if (event == SCAN_VALUE_END && r->member != RPC_MEMBERS) {
+    if (m->seen & 1u << r->member) {
+      m->twice |= 1u << r->member;
+      return;
+    }
+    m->seen |= 1u << r->member;
+    m->value[r->member] = slice;
+    m->kind[r->member] = kind;
+  }
+}
+
+static void
+request_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, uint64_t from,
+              uint64_t to, void *arg)
+{
+  if (scan->top == EGW_JSON_OBJECT)
+    request_note(arg, event, kind, from, to);
+}
+
 /* --- one message --------------------------------------------------------------------- */
 
 struct split {
@@ -15,6 +59,7 @@ struct split {
   struct egw_slice *items;
   size_t count, cap, max;
   bool no_memory;
+  struct request_scan request;    /* of a single object */
 };
 
 static void
@@ -25,7 +70,8 @@ split_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, u
   struct egw_slice *items;
   size_t cap, size;
 
-  (void)kind;
+  if (scan->top == EGW_JSON_OBJECT)
+    request_note(&s->request, event, kind, from, to);
   if (scan->top != EGW_JSON_ARRAY || event != SCAN_VALUE_END)
     return;
   if (s->count >= s->max) { /* count on: the text must be valid all the same */
@@ -91,6 +137,7 @@ rpc_message_parse(struct egw_slice text, size_t max_items, struct rpc_message *o
   memset(out, 0, sizeof(*out));
   text = message_skip_bom(text);
   split.base = text.ptr;
+  split.request = (struct request_scan){ text.ptr, RPC_MEMBERS, &out->members };
   scan_init(&scan, RPC_CLIENT_DEPTH, split_event, &split);
   why = message_scan(text, &scan, &end);
   if (split.no_memory)
@@ -124,46 +171,6 @@ rpc_message_free(struct rpc_message *message)
 }
 
 /* --- one request --------------------------------------------------------------------- */
-
-enum request_member {
-  REQUEST_JSONRPC,
-  REQUEST_ID,
-  REQUEST_METHOD,
-  REQUEST_PARAMS,
-  REQUEST_OTHER /* last: what no name matches */
-};
-
-static const char *const request_names[] = { "jsonrpc", "id", "method", "params" };
-
-struct request_scan {
-  const char *base;
-  enum request_member member;     /* whose value comes */
-  unsigned seen, twice;           /* bit of each member that had a value; that had two */
-  struct egw_slice value[REQUEST_OTHER];
-  enum egw_json_kind kind[REQUEST_OTHER];
-};
-
-static void
-request_event(struct scan *scan, enum scan_event event, enum egw_json_kind kind, uint64_t from,
-              uint64_t to, void *arg)
-{
-  struct request_scan *r = arg;
-  struct egw_slice slice = { r->base + from, (size_t)(to - from) };
-
-  if (scan->top != EGW_JSON_OBJECT)
-    return;
-  if (event == SCAN_KEY) {
-    r->member = (enum request_member)rpc_key_find(slice, request_names, REQUEST_OTHER);
-  } else if (event == SCAN_VALUE_END && r->member != REQUEST_OTHER) {
-    if (r->seen & 1u << r->member) {
-      r->twice |= 1u << r->member;
-      return;
-    }
-    r->seen |= 1u << r->member;
-    r->value[r->member] = slice;
-    r->kind[r->member] = kind;
-  }
-}
 
 /* Whether an id of this kind may be echoed. null is kept: it asks for an answer with null. */
 static bool
@@ -201,56 +208,70 @@ request_method(struct egw_slice raw, struct rpc_request *out)
 }
 
 static bool
-request_version_legal(const struct request_scan *r)
+request_version_legal(const struct rpc_members *r)
 {
-  if (!(r->seen & 1u << REQUEST_JSONRPC))
+  if (!(r->seen & 1u << RPC_JSONRPC))
     return true;
-  return egw_json_equals(r->value[REQUEST_JSONRPC], "2.0") ||
-         egw_json_equals(r->value[REQUEST_JSONRPC], "1.0");
+  return egw_json_equals(r->value[RPC_JSONRPC], "2.0") ||
+         egw_json_equals(r->value[RPC_JSONRPC], "1.0");
 }
 
 /* Judges the members; the id has been dealt with. */
 static enum rpc_fault
-request_judge(const struct request_scan *r, struct rpc_request *out)
+request_judge(const struct rpc_members *r, struct rpc_request *out)
 {
-  enum egw_json_kind params = r->kind[REQUEST_PARAMS];
+  enum egw_json_kind params = r->kind[RPC_PARAMS];
 
   if (r->twice != 0 || !request_version_legal(r))
     return RPC_FAULT_INVALID_REQUEST;
-  if ((r->seen & 1u << REQUEST_ID) && out->id.ptr == NULL)
+  if ((r->seen & 1u << RPC_ID) && out->id.ptr == NULL)
     return RPC_FAULT_INVALID_REQUEST;
-  if (r->kind[REQUEST_METHOD] != EGW_JSON_STRING ||
-      !request_method(r->value[REQUEST_METHOD], out)) {
+  if (r->kind[RPC_METHOD] != EGW_JSON_STRING ||
+      !request_method(r->value[RPC_METHOD], out)) {
     out->method = (struct egw_slice){ NULL, 0 };
     return RPC_FAULT_INVALID_REQUEST;
   }
   if (params == EGW_JSON_ARRAY || params == EGW_JSON_OBJECT)
-    out->params = r->value[REQUEST_PARAMS];
+    out->params = r->value[RPC_PARAMS];
   else if (params != EGW_JSON_NONE && params != EGW_JSON_NULL)
     return RPC_FAULT_INVALID_PARAMS;
   return RPC_FAULT_NONE;
 }
 
-void
-rpc_request_parse(struct egw_slice text, struct rpc_request *out)
+static void
+request_take(const struct rpc_members *members, struct rpc_request *out)
 {
-  struct request_scan r;
-  struct scan scan;
-  size_t used;
-
-  memset(&r, 0, sizeof(r));
-  r.base = text.ptr;
-  r.member = REQUEST_OTHER;
   out->fault = RPC_FAULT_INVALID_REQUEST;
   out->id = out->method = (struct egw_slice){ NULL, 0 };
   out->params = EGW_LIT("[]");
+  if (!(members->twice & 1u << RPC_ID) &&
+      request_id_legal(members->kind[RPC_ID], members->value[RPC_ID].len))
+    out->id = members->value[RPC_ID];
+  out->fault = request_judge(members, out);
+}
+
+void
+rpc_request_parse(struct egw_slice text, struct rpc_request *out)
+{
+  struct rpc_members members;
+  struct request_scan r = { text.ptr, RPC_MEMBERS, &members };
+  struct scan scan;
+  size_t used;
+
+  memset(&members, 0, sizeof(members));
   scan_init(&scan, SCAN_DEPTH_MAX, request_event, &r);
-  if (scan_feed(&scan, text.ptr, text.len, &used) != SCAN_DONE || scan.top != EGW_JSON_OBJECT)
-    return;
-  if (!(r.twice & 1u << REQUEST_ID) &&
-      request_id_legal(r.kind[REQUEST_ID], r.value[REQUEST_ID].len))
-    out->id = r.value[REQUEST_ID];
-  out->fault = request_judge(&r, out);
+  if (scan_feed(&scan, text.ptr, text.len, &used) != SCAN_DONE)
+    memset(&members, 0, sizeof(members));
+  request_take(&members, out);
+}
+
+void
+rpc_message_request(const struct rpc_message *message, size_t index, struct rpc_request *out)
+{
+  if (message->shape == RPC_BATCH)
+    rpc_request_parse(message->items[index], out);
+  else
+    request_take(&message->members, out);
 }
 
 /* --- the envelope for an upstream ---------------------------------------------------- */

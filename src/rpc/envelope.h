@@ -33,6 +33,20 @@ struct rpc_request {
  * Where the id itself is legal it is kept, so that the error can carry it. */
 void rpc_request_parse(struct egw_slice text, struct rpc_request *out);
 
+/* The members of a request object, as they stand in the text. */
+enum rpc_member {
+  RPC_JSONRPC,
+  RPC_ID,
+  RPC_METHOD,
+  RPC_PARAMS,
+  RPC_MEMBERS
+};
+struct rpc_members {
+  unsigned seen, twice;          /* bit of each member that had a value; that had two */
+  struct egw_slice value[RPC_MEMBERS]; /* raw */
+  enum egw_json_kind kind[RPC_MEMBERS];
+};
+
 /* Splits a client's message. Text is what one HTTP body, WebSocket message or IPC value holds;
  * a UTF-8 byte order mark in front is skipped. */
 enum rpc_shape {
@@ -47,6 +61,7 @@ struct rpc_message {
   size_t count;
   struct egw_slice *items;       /* RPC_BATCH: slices of the elements; malloc()ed, NULL else */
   struct egw_slice single;       /* RPC_SINGLE */
+  struct rpc_members members;    /* RPC_SINGLE: of the object; none when it is something else */
 };
 
 /* Parses and checks the whole text. More than `max_items` elements: RPC_UNUSABLE with
@@ -54,6 +69,10 @@ struct rpc_message {
  * rpc_message_free(). */
 void rpc_message_parse(struct egw_slice text, size_t max_items, struct rpc_message *out);
 void rpc_message_free(struct rpc_message *message);
+
+/* The request at `index` (below count) of a message that is not RPC_UNUSABLE, as
+ * rpc_request_parse() takes it apart. */
+void rpc_message_request(const struct rpc_message *message, size_t index, struct rpc_request *out);
 
 /* Appends the envelope for an upstream: {"jsonrpc":"2.0","id":N,"method":"..","params":..}.
  * 0, or -1: no memory, or a method or params that can't be ones (missing, a quote in the

@@ -6,23 +6,20 @@
 #include <string.h>
 #include <ethrpc-gw/json.h>
 
-/* Index of the name that the raw string (with its quotes) `raw` is, or `count`. */
+/* Index of the name (a literal: EGW_LIT) that the raw string (with its quotes) `raw` is, or `count`. */
 static inline unsigned
-rpc_key_find(struct egw_slice raw, const char *const *names, unsigned count)
+rpc_key_find(struct egw_slice raw, const struct egw_slice *names, unsigned count)
 {
   unsigned i;
-  size_t len;
 
   if (raw.len < 2)
     return count;
-  for (i = 0; i < count; i++) {
-    len = strlen(names[i]);
-    if (raw.len == len + 2 && memcmp(raw.ptr + 1, names[i], len) == 0)
+  for (i = 0; i < count; i++)
+    if (raw.len == names[i].len + 2 && memcmp(raw.ptr + 1, names[i].ptr, names[i].len) == 0)
       return i;
-  }
   if (memchr(raw.ptr, '\\', raw.len) != NULL)
     for (i = 0; i < count; i++)
-      if (egw_json_equals(raw, names[i]))
+      if (egw_json_equals(raw, names[i].ptr))
         return i;
   return count;
 }

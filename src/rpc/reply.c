@@ -16,7 +16,10 @@ enum reply_member {
   REPLY_OTHER /* last: what no name matches */
 };
 
-static const char *const reply_names[] = { "id", "result", "error", "method", "params" };
+static const struct egw_slice reply_names[REPLY_OTHER] = {
+  [REPLY_ID] = { "id", 2 },         [REPLY_RESULT] = { "result", 6 }, [REPLY_ERROR] = { "error", 5 },
+  [REPLY_METHOD] = { "method", 6 }, [REPLY_PARAMS] = { "params", 6 },
+};
 
 /* --- feeding ------------------------------------------------------------------------- */
 

@@ -195,14 +195,14 @@ kind_of(const struct rpc_request *r)
 
 /* Makes the call of one member, or settles it with an error. */
 static void
-start_member(struct request *request, size_t index, struct egw_slice text)
+start_member(struct request *request, size_t index, const struct rpc_message *message)
 {
   struct member *m = &request->members[index];
   struct session *session = request->session;
   struct rpc_request r;
   struct egw_call *call = NULL;
 
-  rpc_request_parse(text, &r);
+  rpc_message_request(message, index, &r);
   m->id = r.id;
   m->silent = r.id.ptr == NULL && r.fault == RPC_FAULT_NONE;
   m->fault = r.fault;
@@ -294,7 +294,7 @@ split(struct request *request, const struct rpc_message *message)
     return 0;
   }
   for (i = 0; i < request->count; i++)
-    start_member(request, i, request->batch ? message->items[i] : message->single);
+    start_member(request, i, message);
   return 0;
 }
 

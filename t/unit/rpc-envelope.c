@@ -80,6 +80,43 @@ static const struct {
   WRONG(BAD, NULL, "{}"),
 };
 
+static bool
+same_request(const struct rpc_request *a, const struct rpc_request *b)
+{
+  return a->fault == b->fault && a->id.ptr == b->id.ptr && a->id.len == b->id.len &&
+         a->method.len == b->method.len &&
+         (a->method.len == 0 || memcmp(a->method.ptr, b->method.ptr, a->method.len) == 0) &&
+         a->params.len == b->params.len && memcmp(a->params.ptr, b->params.ptr, a->params.len) == 0;
+}
+
+/* A message of its own, read in one pass, and the only element of an array say the same. */
+static void
+test_ways(struct egw_slice text, const struct rpc_request *want)
+{
+  char array[4096];
+  struct rpc_request r;
+  struct rpc_message m;
+  int n = snprintf(array, sizeof(array), "[%.*s]", (int)text.len, text.ptr);
+
+  rpc_message_parse(text, MAX_ITEMS, &m);
+  if (text.ptr[0] == '[') { /* as a message it is something else */
+    rpc_message_free(&m);
+    return;
+  }
+  if (!ok(m.shape == RPC_SINGLE, "a message of its own"))
+    return;
+  rpc_message_request(&m, 0, &r);
+  ok(same_request(&r, want), "says the same");
+  rpc_message_free(&m);
+  rpc_message_parse((struct egw_slice){ array, (size_t)n }, MAX_ITEMS, &m);
+  if (!ok(m.shape == RPC_BATCH && n < (int)sizeof(array), "an array of it"))
+    return;
+  rpc_message_request(&m, 0, &r);
+  ok(r.fault == want->fault && r.id.len == want->id.len && r.method.len == want->method.len &&
+     r.params.len == want->params.len, "says the same");
+  rpc_message_free(&m);
+}
+
 static void
 test_requests(void)
 {
@@ -99,6 +136,7 @@ test_requests(void)
       printf("#   fault %d, id '%.*s', method '%.*s', params '%.*s'\n", (int)r.fault,
              (int)r.id.len, r.id.ptr != NULL ? r.id.ptr : "", (int)r.method.len,
              r.method.ptr != NULL ? r.method.ptr : "", (int)r.params.len, r.params.ptr);
+    test_ways(text, &r);
     data_free(text);
   }
 }
@@ -263,7 +301,7 @@ judge(struct egw_slice text, char *out, size_t cap)
   else
     out[0] = '\0';
   for (i = 0; i < m.count && len < cap; i++) {
-    rpc_request_parse(m.shape == B ? m.items[i] : m.single, &r);
+    rpc_message_request(&m, i, &r);
     if (r.fault != GOOD)
       len += (size_t)snprintf(out + len, cap - len, "%d:%.*s ", rpc_fault_info(r.fault)->code,
                               r.id.ptr != NULL ? (int)r.id.len : 4,
