@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Outgoing messages: a ring of pieces. Copied text is kept in one buffer of the message;
- * since pieces point into it, it never moves: when it is full, the last piece that points
- * into it takes its reference along and a new buffer begins. */
+/* Outgoing messages: a ring of pieces. Copied text is kept in the message itself, then in a
+ * buffer of its own; since pieces point into it, it never moves: when a buffer is full, the last
+ * piece that points into it takes its reference along and a new one begins. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,32 +9,45 @@
 #include "base/checked.h"
 #include "base/out.h"
 
-#define OUT_PIECES_MIN 4u
 #define OUT_TEXT_MIN 256u
+
+/* A buffer for the text that follows. */
+static int
+out_text_begin(struct out *out, size_t cap)
+{
+  struct egw_buf *buf = egw_buf_new(cap);
+
+  if (buf == NULL)
+    return -1;
+  out->text_buf = buf;
+  out->text = buf->data;
+  out->text_len = 0;
+  out->text_cap = buf->cap;
+  return 0;
+}
 
 struct out *
 out_new(unsigned pieces, size_t text)
 {
-  struct out *out = calloc(1, sizeof(*out));
+  struct out *out = malloc(sizeof(*out));
 
   if (out == NULL)
     return NULL;
+  memset(out, 0, offsetof(struct out, pieces_own));
   list_init(&out->node);
-  if (pieces > 0) {
+  out->pieces = out->pieces_own;
+  out->cap = OUT_PIECES_OWN;
+  out->text = out->text_own;
+  out->text_cap = sizeof(out->text_own);
+  if (pieces > OUT_PIECES_OWN) {
     out->pieces = calloc(pieces, sizeof(*out->pieces));
-    if (out->pieces == NULL)
-      goto fail;
     out->cap = pieces;
   }
-  if (text > 0) {
-    out->text = egw_buf_new(text);
-    if (out->text == NULL)
-      goto fail;
+  if (out->pieces == NULL || (text > sizeof(out->text_own) && out_text_begin(out, text) != 0)) {
+    out_free(out);
+    return NULL;
   }
   return out;
-fail:
-  out_free(out);
-  return NULL;
 }
 
 /* `first + i` stays below twice the capacity, so one subtraction wraps it. */
@@ -55,15 +68,16 @@ out_free(struct out *out)
     return;
   for (i = 0; i < out->count; i++)
     egw_buf_unref(out_piece(out, i)->buf);
-  egw_buf_unref(out->text);
-  free(out->pieces);
+  egw_buf_unref(out->text_buf);
+  if (out->pieces != out->pieces_own)
+    free(out->pieces);
   free(out);
 }
 
 static int
 out_grow(struct out *out)
 {
-  unsigned cap = out->cap < OUT_PIECES_MIN ? OUT_PIECES_MIN : out->cap * 2, i;
+  unsigned cap = out->cap * 2, i;
   struct out_piece *pieces;
   size_t size;
 
@@ -74,23 +88,21 @@ out_grow(struct out *out)
     return -1;
   for (i = 0; i < out->count; i++)
     pieces[i] = *out_piece(out, i);
-  free(out->pieces);
+  if (out->pieces != out->pieces_own)
+    free(out->pieces);
   out->pieces = pieces;
   out->first = 0;
   out->cap = cap;
   return 0;
 }
 
-/* Whether a piece that holds no reference points into the message's current text. */
+/* Whether a piece that holds no reference points into this text. */
 static bool
-out_in_text(const struct out *out, const struct out_piece *piece)
+out_within(const struct out_piece *piece, const char *text, size_t cap)
 {
-  uintptr_t base, at = (uintptr_t)piece->ptr;
+  uintptr_t base = (uintptr_t)text, at = (uintptr_t)piece->ptr;
 
-  if (out->text == NULL || piece->buf != NULL)
-    return false;
-  base = (uintptr_t)out->text->data;
-  return at >= base && at - base < out->text->cap;
+  return piece->buf == NULL && at >= base && at - base < cap;
 }
 
 /* Puts a piece at the end, or makes the last one longer if the new one goes on where it ends
@@ -139,27 +151,26 @@ out_add_static(struct out *out, struct egw_slice piece)
 static int
 out_text_room(struct out *out, size_t len)
 {
-  struct egw_buf *text = out->text, *fresh;
-  size_t want = len;
+  size_t want = len, old_cap = out->text_cap;
+  struct egw_buf *old = out->text_buf;
+  const char *text = out->text;
   unsigned i;
 
-  if (text != NULL && text->cap - text->len >= len)
+  if (out->text_cap - out->text_len >= len)
     return 0;
-  if (text != NULL && want < text->cap && !size_mul(text->cap, 2, &want))
+  if (want < out->text_cap && !size_mul(out->text_cap, 2, &want))
     return -1;
-  fresh = egw_buf_new(want < OUT_TEXT_MIN ? OUT_TEXT_MIN : want);
-  if (fresh == NULL)
+  if (out_text_begin(out, want < OUT_TEXT_MIN ? OUT_TEXT_MIN : want) != 0)
     return -1;
-  for (i = out->count; i > 0 && text != NULL; i--) {
+  for (i = out->count; i > 0 && old != NULL; i--) {
     struct out_piece *piece = out_piece(out, i - 1);
 
-    if (out_in_text(out, piece)) {
-      piece->buf = text; /* pieces go in order: the last one out frees it */
-      text = NULL;
+    if (out_within(piece, text, old_cap)) {
+      piece->buf = old; /* pieces go in order: the last one out frees it */
+      old = NULL;
     }
   }
-  egw_buf_unref(text);
-  out->text = fresh;
+  egw_buf_unref(old);
   return 0;
 }
 
@@ -173,9 +184,9 @@ out_add_copy(struct out *out, struct egw_slice piece)
     return 0;
   if (out_text_room(out, piece.len) != 0)
     return -1;
-  at = out->text->data + out->text->len;
+  at = out->text + out->text_len;
   last = out->count > 0 ? out_piece(out, out->count - 1) : NULL;
-  if (last != NULL && out_in_text(out, last) && last->ptr + last->len == at) {
+  if (last != NULL && out_within(last, out->text, out->text_cap) && last->ptr + last->len == at) {
     if (!size_add(out->total, piece.len, &out->total))
       return -1;
     last->len += piece.len;
@@ -184,7 +195,7 @@ out_add_copy(struct out *out, struct egw_slice piece)
     return -1;
   }
   memcpy(at, piece.ptr, piece.len);
-  out->text->len += piece.len;
+  out->text_len += piece.len;
   return 0;
 }
 
@@ -221,6 +232,6 @@ out_consume(struct out *out, size_t n)
     out->first = out->first + 1 == out->cap ? 0 : out->first + 1;
     out->count--;
   }
-  if (out->count == 0 && out->text != NULL)
-    out->text->len = 0; /* nothing points into it any more */
+  if (out->count == 0)
+    out->text_len = 0; /* nothing points into it any more */
 }

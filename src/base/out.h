@@ -12,6 +12,9 @@
 #include <ethrpc-gw/buf.h>
 #include "base/list.h"
 
+#define OUT_PIECES_OWN 4u
+#define OUT_TEXT_OWN 256u
+
 struct out_piece {
   struct egw_buf *buf;    /* a reference, or NULL for text inside the message itself */
   const char *ptr;
@@ -36,11 +39,18 @@ struct out {
 
   struct out_piece *pieces;     /* ring of `cap`, `first` the oldest */
   unsigned first, count, cap;
-  struct egw_buf *text;         /* small copied pieces live here */
+  /* Small copied pieces live in `text`, `text_len` of `text_cap` bytes: first in `text_own`, then in
+   * a buffer. */
+  char *text;
+  size_t text_len, text_cap;
+  struct egw_buf *text_buf;
+  /* What most messages need, so that they are one block of memory. */
+  struct out_piece pieces_own[OUT_PIECES_OWN];
+  char text_own[OUT_TEXT_OWN];
 };
 
 /* New empty, closed message with room for `pieces` pieces and `text` bytes of copied text
- * (both grow). NULL when memory is short. */
+ * (both grow; a few come with it). NULL when memory is short. */
 struct out *out_new(unsigned pieces, size_t text) EGW_MUST_CHECK;
 
 /* Frees the message and drops its references; NULL is allowed. */

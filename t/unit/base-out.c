@@ -156,13 +156,42 @@ test_stream(void)
     out_consume(out, i % 3 == 0 ? out->bytes : out->bytes / 2);
   }
   ok(bad == 0 && out->total == 2000000, "2 MB of copied text pass through");
-  ok(out->text->cap < 4096 && out->cap < 64, "in little memory");
+  ok(out->text_cap < 4096 && out->cap < 64, "in little memory");
   out_free(out);
+}
+
+/* Text goes on from the message's own room into buffers, and no byte that a piece points to moves. */
+static void
+test_rooms(void)
+{
+  struct egw_buf *model = egw_buf_new(0), *other = egw_buf_copy(EGW_LIT("|other|"));
+  struct out *out = out_new(0, 0);
+  int bad = 0;
+
+  for (unsigned i = 0; i < 300; i++) {
+    char text[40];
+    int n = snprintf(text, sizeof(text), "%u,%.*s", i, (int)(i % 30), "0123456789abcdefghijklmnopqrst");
+    struct egw_slice piece = { text, (size_t)n };
+
+    bad |= out_add_copy(out, piece) | egw_buf_append(model, piece.ptr, piece.len);
+    if (i % 7 == 0) {
+      bad |= out_add(out, egw_buf_ref(other), egw_buf_slice(other));
+      bad |= egw_buf_append(model, "|other|", 7);
+    }
+    if (i == OUT_TEXT_OWN / 16)
+      bad |= !same(out, model);
+  }
+  ok(bad == 0 && same(out, model), "everything is there, in order");
+  out_free(out);
+  is_int(atomic_load(&other->refs), 1, "and every reference given back");
+  egw_buf_unref(other);
+  egw_buf_unref(model);
 }
 
 int
 main(void)
 {
+  test_rooms();
   test_order();
   test_references();
   test_random();
