@@ -20,20 +20,64 @@ is_token_byte(unsigned char c)
   return (bits[c >> 6] >> (c & 63) & 1) != 0;
 }
 
+/* Eight bytes, of which each that satisfies a condition has its highest bit set; the others
+ * are zero. */
+#define EACH(byte) ((uint64_t)(byte) * UINT64_C(0x0101010101010101))
+
+/* Whether all of the eight are letters, digits or "-", which are most of those in names. */
+static bool
+are_usual(const char *p)
+{
+  uint64_t x, lower, letters, digits, dashes;
+
+  memcpy(&x, p, sizeof x);
+  if ((x & EACH(0x80)) != 0)
+    return false;
+  lower = x | EACH(0x20); /* letters; and other bytes as others that are no letters */
+  letters = (lower + EACH(0x80 - 'a')) & ~(lower + EACH(0x7f - 'z'));
+  digits = (x + EACH(0x80 - '0')) & ~(x + EACH(0x7f - '9'));
+  dashes = ~((x ^ EACH('-')) + EACH(0x7f));
+  return ((letters | digits | dashes) & EACH(0x80)) == EACH(0x80);
+}
+
 bool
 gate_is_token(struct egw_slice text)
 {
-  for (size_t i = 0; i < text.len; i++)
+  size_t i = 0;
+
+  while (text.len - i >= 8 && are_usual(text.ptr + i))
+    i += 8;
+  /* The rest together with some bytes that were looked at already. */
+  if (text.len >= 8 && text.len - i < 8 && are_usual(text.ptr + text.len - 8))
+    return true;
+  for (; i < text.len; i++)
     if (!is_token_byte((unsigned char)text.ptr[i]))
       return false;
   return text.len > 0;
+}
+
+/* Whether all of the eight are visible ASCII or spaces. */
+static bool
+are_visible(const char *p)
+{
+  uint64_t x;
+
+  memcpy(&x, p, sizeof x);
+  /* No highest bit, none below 0x20, none 0x7f. */
+  return ((x | ~(x + EACH(0x80 - 0x20)) | (x + EACH(1))) & EACH(0x80)) == 0;
 }
 
 /* RFC 9110 5.5: visible bytes, spaces, tabs, obs-text. */
 bool
 gate_is_value(struct egw_slice text)
 {
-  for (size_t i = 0; i < text.len; i++) {
+  size_t i = 0;
+
+  while (text.len - i >= 8 && are_visible(text.ptr + i))
+    i += 8;
+  if (text.len >= 8 && text.len - i < 8 && are_visible(text.ptr + text.len - 8))
+    return true;
+  for (; i < text.len; i++) {
     unsigned char c = (unsigned char)text.ptr[i];
 
     if ((c < 0x20 && c != '\t') || c == 0x7f)
