@@ -39,10 +39,13 @@ chain_at(const struct egw_call *call, unsigned pos, struct egw_at *at)
 }
 
 static void
-note_slow(struct egw_call *call, const struct egw_stage *stage, uint64_t began_us)
+note_slow(struct egw_call *call, const struct egw_stage *stage, uint64_t ticks)
 {
-  uint64_t took = clock_us() - began_us;
+  uint64_t took;
 
+  if (ticks <= ticks_least(SLOW_US))
+    return;
+  took = ticks_us(&call->worker->ticks, ticks, clock_us());
   if (took <= SLOW_US)
     return;
   metric_add(&call->worker->metrics->stage_slow, 1);
@@ -56,7 +59,7 @@ run_stage(struct egw_call *call, enum chain_callback which)
 {
   struct egw_stage *stage = call->chain->at[call->pos].stage;
   const struct egw_middleware *mw = stage->mw;
-  uint64_t began = clock_us();
+  uint64_t began = ticks_now();
   enum egw_verdict verdict = EGW_NEXT;
   struct egw_at at;
 
@@ -69,7 +72,7 @@ run_stage(struct egw_call *call, enum chain_callback which)
   else if (which == CHAIN_TIMER && mw->timer != NULL)
     verdict = mw->timer(&at, call);
   call->running = false;
-  note_slow(call, stage, began);
+  note_slow(call, stage, ticks_now() - began);
   return verdict;
 }
 

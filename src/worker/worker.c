@@ -188,6 +188,7 @@ worker_init(struct egw_worker *worker, struct gateway *gateway, unsigned index, 
   if (uv_loop_init(&worker->loop) != 0)
     return -1;
   uv_update_time(&worker->loop);
+  ticks_begin(&worker->ticks, clock_us());
   wheel_init(&worker->wheel, uv_now(&worker->loop));
   if (init_handles(worker) < 0)
     return -1;

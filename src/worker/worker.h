@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/ticks.h"
 #include "base/wheel.h"
 #include "obs/metrics.h"
 
@@ -57,6 +58,7 @@ struct egw_worker {
   struct mail *mail_first, **mail_end;
   bool mailbox_closed;
 
+  struct ticks_base ticks;       /* since the worker was made */
   struct arena_pool arenas;
   struct metrics *metrics;
 

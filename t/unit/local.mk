@@ -406,3 +406,6 @@ t_unit_plugin_cache_tiers_t_LDADD = src/libegw.a $(core_libs) $(LMDB_LIBS) $(HIR
 endif
 endif
 EXTRA_DIST += t/unit/plugin-cache-tiers.c
+unit_tests += t/unit/base-ticks.t
+t_unit_base_ticks_t_SOURCES = t/unit/base-ticks.c
+t_unit_base_ticks_t_LDADD = src/libegw.a $(core_libs)
