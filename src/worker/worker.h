@@ -20,6 +20,7 @@
 
 struct gateway;
 struct egw_link;
+struct network;
 struct egw_call;
 
 enum worker_state { WORKER_NEW, WORKER_RUNNING, WORKER_DRAINING, WORKER_STOPPING, WORKER_STOPPED };
@@ -35,6 +36,14 @@ struct worker_hook {
 struct worker_job {
   struct list node;
   void (*fn)(struct worker_job *job);
+};
+
+/* Cheap calls of one turn of the loop that go to one upstream, so that they go out together. */
+struct pick_run {
+  struct network *network;
+  struct egw_link *link;
+  int64_t turn;
+  unsigned left;                 /* so many more of them */
 };
 
 struct egw_worker {
@@ -70,6 +79,7 @@ struct egw_worker {
   unsigned stage_count;
   struct egw_link **links;       /* by upstream index */
   unsigned link_count, next_link;
+  struct pick_run run;           /* group.c */
   void **transports;             /* per-worker state of transport instances, by upstream index */
   struct push *push;
   struct head_worker *heads;     /* head/snapshot.c */

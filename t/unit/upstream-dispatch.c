@@ -65,6 +65,66 @@ test_retries(void)
   core_stop();
 }
 
+/* An array of `n` calls, all of one turn. */
+static void
+send_array(unsigned n, const char *method)
+{
+  static char text[8192];
+  size_t len = 0;
+
+  for (unsigned i = 0; i < n; i++)
+    len += (size_t)snprintf(text + len, sizeof(text) - len,
+                            "%c{\"jsonrpc\":\"2.0\",\"id\":%u,\"method\":\"%s\",\"params\":[]}",
+                            i == 0 ? '[' : ',', i, method);
+  snprintf(text + len, sizeof(text) - len, "]");
+  core_send(text);
+}
+
+static unsigned
+upstreams_used(unsigned from, unsigned to)
+{
+  uint64_t bits = 0;
+
+  for (unsigned i = from; i < to; i++)
+    bits |= UINT64_C(1) << core.sent[i].link->upstream->position;
+  return (unsigned)__builtin_popcountll(bits);
+}
+
+static void
+test_runs(void)
+{
+  unsigned mixed = 0;
+
+  core_start(0, 3, EGW_NEED_NONE, false);
+  send_array(24, "eth_getBalance");
+  is_int(core.sent_count, 24, "24 cheap calls of one turn");
+  for (unsigned i = 0; i < 24; i += 8)
+    mixed += upstreams_used(i, i + 8) != 1;
+  is_int(mixed, 0, "go out in eights");
+  is_int(upstreams_used(0, 24), 3, "to each upstream in turn");
+  is_int(core.sent[0].link->in_flight, 8, "and as many to each");
+  core_stop();
+
+  core_start(0, 3, EGW_NEED_NONE, false);
+  send_array(3, "eth_call");
+  is_int(upstreams_used(0, 3), 3, "calls that take a node some time go one by one");
+  core_stop();
+
+  core_start(0, 3, EGW_NEED_NONE, false);
+  core_send(READ);
+  core_send(READ);
+  core_send(READ);
+  is_int(upstreams_used(0, 3), 3, "and so do cheap ones of different turns");
+  core_stop();
+
+  core_start(0, 2, EGW_NEED_NONE, false);
+  send_array(2, "eth_getBalance");
+  core_done(0, EGW_NOT_SENT);
+  is_int(core.sent_count, 3, "one of a run that was not sent");
+  ok(core.sent[2].link != core.sent[0].link, "goes elsewhere");
+  core_stop();
+}
+
 static const char *const rubbish[] = {
   "<html>busy</html>", "null", "[]", "\"str\"", "{}", "[1]", "",
   "{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":1}",
@@ -273,6 +333,7 @@ int
 main(void)
 {
   test_retries();
+  test_runs();
   test_rubbish();
   test_loose();
   test_health();
