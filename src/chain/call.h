@@ -132,6 +132,10 @@ void chain_start(struct egw_call *call);
 /* The same from position `pos` of its chain on. */
 void chain_start_at(struct egw_call *call, unsigned pos);
 
+/* A call that was sent on its way and waits for its first step takes it now, within the caller: as
+ * far as it comes without waiting, maybe to its end. */
+void chain_now(struct egw_call *call);
+
 /* From below: the reply is set (call_set_*); goes up. */
 void chain_reply(struct egw_call *call);
 

@@ -282,6 +282,15 @@ chain_start(struct egw_call *call)
 }
 
 void
+chain_now(struct egw_call *call)
+{
+  if (call->phase != CALL_DOWN || call->job.fn != on_begin || list_empty(&call->job.node))
+    return;
+  list_remove(&call->job.node);
+  on_begin(&call->job);
+}
+
+void
 chain_start_at(struct egw_call *call, unsigned pos)
 {
   call->phase = CALL_DOWN;

@@ -297,7 +297,10 @@ start_call(struct http_conn *conn)
   conn->request = request_start(&conn->session, conn->network, body, conn);
   if (conn->request == NULL)
     return http_refuse(conn, 500, REFUSED_OVERLOAD, "out of memory");
-  return MHD_YES;
+  request_run(conn->request);
+  if (conn->phase != HTTP_RUNNING)
+    return MHD_NO;
+  return conn->answered ? http_reply(conn) : MHD_YES;
 }
 
 /* The request is complete. */
@@ -318,8 +321,8 @@ run(struct http_conn *conn, const char *method)
 }
 
 /* libmicrohttpd asks again until there is an answer or it is told to wait. Waiting costs it
- * (and being woken costs) several system calls, which answers from a cache, made later in the
- * same turn, are spared by the one round of grace. */
+ * (and being woken costs) several system calls, which answers that are made later in the same
+ * turn are spared by the one round of grace. */
 static enum MHD_Result
 answer_or_wait(struct http_conn *conn)
 {

@@ -123,6 +123,12 @@ void session_gone(struct session *session);
 struct request *request_start(struct session *session, struct network *network,
                               struct egw_buf *text, void *cookie);
 
+/* Lets a single call that has just been started take its first steps at once, not when the run
+ * queue is drained: what a stage can answer by itself is answered within this, while all that the
+ * request touches is still near. Right after request_start(), from where reply() and
+ * close() may be called; the request, not the session, may be gone after it. */
+void request_run(struct request *request);
+
 /* The client has lost interest in this request; ops->reply() will not be called for it. An open
  * `out` is closed by the core no more: free it after this. */
 void request_cancel(struct request *request);

@@ -339,6 +339,17 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   return request;
 }
 
+void
+request_run(struct request *request)
+{
+  if (request->pending == 0 && !list_empty(&request->job.node)) {
+    list_remove(&request->job.node);
+    answer(request);
+  } else if (!request->batch && request->members[0].call != NULL) {
+    chain_now(request->members[0].call);
+  }
+}
+
 /* From here on the session may go at any time: takes what is counted there along, and what the
  * calls may still ask for. */
 static void

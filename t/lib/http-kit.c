@@ -212,6 +212,19 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   return r;
 }
 
+/* What is not told to wait is answered within the listener. */
+void
+request_run(struct request *request)
+{
+  if (list_empty(&request->job.node) || strncmp(request->text, "soon", 4) == 0)
+    return;
+  list_remove(&request->job.node);
+  if (strncmp(request->text, "shut", 4) == 0)
+    request->session->ops->close(request->session, true, 0, "shut");
+  else
+    answer(request);
+}
+
 void
 request_cancel(struct request *request)
 {

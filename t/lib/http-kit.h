@@ -3,7 +3,9 @@
  * request's text says is what happens to it. With a small blocking client. For tests of
  * listen/.
  *
- *   "echo ..."   answered with its own text, later in the same turn
+ *   "echo ..."   answered with its own text, at once
+ *   "soon"       the same, later in the same turn
+ *   "shut"       the session is closed at once, from within
  *   "slow MS"    answered after that time
  *   "hold"       never answered
  *   "none"       nothing to say

@@ -60,7 +60,7 @@ test_calls(void)
            "as JSON");
   ok(reply_header(&reply, "Content-Length") != NULL, "of known length");
   for (int i = 0; i < 50; i++) {
-    kit_post(fd, "", i % 3 == 0 ? "echo again" : "slow 2");
+    kit_post(fd, "", i % 3 == 0 ? "echo again" : i % 3 == 1 ? "soon" : "slow 2");
     kit_read(fd, &reply, false);
     if (reply.status != 200)
       break;
@@ -76,6 +76,22 @@ test_calls(void)
   kit_read(fd, &reply, false);
   is_bytes(reply.body, reply.len, "echo last", "Connection: close is answered");
   ok(kit_closed(fd), "and obeyed");
+  close(fd);
+}
+
+/* A stage may end the session while libmicrohttpd waits for what its handler says. */
+static void
+test_shut(void)
+{
+  int fd = fresh();
+
+  kit_post(fd, "", "shut");
+  ok(kit_closed(fd), "a session that is closed from within its request");
+  close(fd);
+  fd = fresh();
+  kit_post(fd, "", "echo 2");
+  kit_read(fd, &reply, false);
+  is_int(reply.status, 200, "and the server goes on");
   close(fd);
 }
 
@@ -537,6 +553,7 @@ main(void)
   kit.listeners[0].origins = (struct egw_strings){ origins, 1 };
   kit_start(&kit);
   test_calls();
+  test_shut();
   test_types();
   test_chunks();
   test_expect();
