@@ -28,7 +28,7 @@ bench_idle_SOURCES = bench/idle.c
 bench_load_SOURCES = bench/load.c
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
-	bench/report.py bench/scale.py
+	bench/report.py bench/scale.py bench/plot.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)

@@ -2,7 +2,9 @@
 """What the scripts here have measured, printed or put in its place in a document.
 
 The place is from a line `<!-- make bench-NAME -->` to the next such line or the end; a new one is
-put at the end. The rest of the document stays as it is."""
+put at the end. The rest of the document stays as it is. Charts are files of their own in
+benchmarks/ beside the document."""
+import html
 import os
 import platform
 import re
@@ -10,7 +12,10 @@ import shutil
 import subprocess
 import sys
 
+import plot
+
 MARK = "<!-- make bench-%s -->\n"
+CHARTS = "benchmarks"
 NGINX = ("nginx", ("nginx", "-v"))
 HAPROXY = ("HAProxy", ("haproxy", "-v"))
 WRK = ("wrk", ("wrk", "-v"))
@@ -54,6 +59,23 @@ def rest_of(path):
     return text[next_mark(text):]
 
 
+def linked(text):
+    """Names of the charts that a text shows."""
+    return set(re.findall(r"\]\(%s/([\w-]+)\.svg\)" % CHARTS, text))
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def number(value):
+    """As measured, but for digits that say nothing."""
+    if value is None:
+        return ""
+    return "{:,.0f}".format(value) if isinstance(value, int) or 1e5 <= abs(value) < 1e15 else \
+        "%.6g" % value
+
+
 class Report:
     """One benchmark's part of the document. What is told of the machine is as it was when this is
     made: before the benchmark is a load itself."""
@@ -61,7 +83,7 @@ class Report:
     def __init__(self, name, title, doc, path=None, programs=()):
         """doc: of the script; its second paragraph, up to what it needs, says how it measures.
         programs: (name, argv that tells the version)."""
-        self.name, self.path, self.parts = name, path, []
+        self.name, self.path, self.parts, self.charts = name, path, [], {}
         how = " ".join(doc.split("\n\n")[2].partition(" Needs ")[0].split())
         self.add("## %s\n\n`make bench-%s`. %s\n\nMachine: %s%s.\n" % (
             title, name, how, machine(),
@@ -75,6 +97,32 @@ class Report:
             sys.stdout.write(text)
             sys.stdout.flush()
 
+    def raw(self, title, ways, unit):
+        """Every round's figure, {way: [value, ...]}, folded away: only who asks is shown it."""
+        rounds = max((len(values) for values in ways.values()), default=0)
+        lines = ["<details><summary>Every round: %s</summary>" % html.escape(title), "",
+                 "| %s | %s |" % (cell(unit), " | ".join(str(n + 1) for n in range(rounds))),
+                 "|---|" + "---:|" * rounds]
+        for way, values in ways.items():
+            shown = [number(v) for v in values] + [""] * (rounds - len(values))
+            lines.append("| %s | %s |" % (cell(way), " | ".join(shown)))
+        self.add("\n".join(lines + ["", "</details>"]))
+
+    def bars(self, name, title, unit, ways):
+        """A chart of {way: [value, ...]}: medians, whiskers from lowest to highest."""
+        self.chart(name, title, plot.bars(title, unit, ways))
+
+    def lines(self, name, title, x_label, unit, series, log_x=True, log_y=False):
+        """A chart of {series: {x: [value, ...]}}."""
+        self.chart(name, title, plot.lines(title, x_label, unit, series, log_x, log_y))
+
+    def chart(self, name, title, svg):
+        if not re.fullmatch(r"[\w-]+", name) or name in self.charts:
+            raise ValueError("a chart's name: " + name)
+        self.charts[name] = svg
+        self.add("(Chart %s.svg, %s: drawn with --write.)" % (name, title) if self.path is None else
+                 "![%s](%s/%s.svg)" % (re.sub(r"[\[\]\\]", " ", title), CHARTS, name))
+
     def close(self):
         if self.path is None:
             return
@@ -83,6 +131,22 @@ class Report:
         if mark not in old:
             old = old.rstrip("\n") + "\n\n" + mark
         before, _, behind = old.partition(mark)
-        new = before + mark + "\n" + "".join(self.parts) + behind[next_mark(behind):]
+        end = next_mark(behind)
+        new = before + mark + "\n" + "".join(self.parts) + behind[end:]
         with open(self.path, "w", encoding="utf-8") as file:
             file.write(new.rstrip("\n") + "\n")
+        self.write_charts(linked(behind[:end]) - linked(new))
+
+    def write_charts(self, gone):
+        """The charts of this part; those of its last time that nothing links any more go."""
+        folder = os.path.join(os.path.dirname(self.path), CHARTS)
+        if self.charts:
+            os.makedirs(folder, exist_ok=True)
+        for name, svg in self.charts.items():
+            with open(os.path.join(folder, name + ".svg"), "w", encoding="utf-8") as file:
+                file.write(svg)
+        for name in gone:
+            try:
+                os.unlink(os.path.join(folder, name + ".svg"))
+            except FileNotFoundError:
+                pass

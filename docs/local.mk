@@ -2,6 +2,8 @@
 # Manual pages are made from pods: docs/NAME.SECTION.pod, and ethrpc-gw-PLUGIN.pod (section 7)
 # beside each plugin. A fragment adds its pod to dist_man_pods.
 dist_man_pods += docs/ethrpc-gw-plugin.3.pod docs/ethrpc-gw.8.pod docs/ethrpc-gw.conf.5.pod
+# Charts are there for the parts that were measured: none, or some.
+EXTRA_DIST += $(wildcard $(srcdir)/docs/benchmarks/*.svg)
 EXTRA_DIST += $(dist_man_pods) docs/errors.md docs/benchmarks.md \
 	docs/internals/cache-tiers.md \
 	docs/internals/cache.md \
