@@ -1,351 +1,271 @@
 /* SPDX-License-Identifier: MIT */
-/* Closed-loop load over any of the gateway's transports:
- *
- *   bench/load http|ws|ipc PORT-OR-PATH CONNECTIONS MILLISECONDS [BODY]
- *
- * Each connection asks BODY (http: without one a GET) as soon as it has the answer before; all
- * from one thread. The answers are read, not looked at, but for their ends. Prints "RESULT answers
- * microseconds p50 p99 bytes": latencies in microseconds, the bytes of one answer without what
- * carries it. */
-#include <arpa/inet.h>
+/* Load over any of the gateway's transports, from one thread: see load.h for its parts and --help
+ * for what it can do. Replies are read, not looked at, but for their ends (load-reply.c). */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
-#define EVENTS 256
-#define READ_MAX 262144u
-#define HEAD_MAX 4096u
-#define SAMPLES_MAX 16777216u
+#include "load.h"
 
-enum kind { HTTP, WS, IPC };
+static const char usage[] =
+  "Usage: bench/load [OPTION]... http|ws|ipc PORT-OR-PATH [BODY]\n"
+  "       bench/load http|ws|ipc PORT-OR-PATH CONNECTIONS MILLISECONDS [BODY]\n"
+  "Asks over many connections, and prints counts and latencies (in microseconds) as one line of\n"
+  "JSON; in the second form \"RESULT answers microseconds p50 p99 bytes-of-an-answer\".\n"
+  "\n"
+  "What is asked: BODY as it is (http: without one, GET), or\n"
+  "  -f, --requests FILE    JSON-RPC requests, one a line, in an order by chance; each gets an id\n"
+  "                         of its own\n"
+  "  -z, --zipf S           of the file by Zipf rank with exponent S, instead of in turn\n"
+  "  -x, --distinct         of the file in turn, and on each further turn with three digits of\n"
+  "                         the last long hexadecimal string changed: asked hardly ever twice\n"
+  "  -t, --template TEXT    TEXT, with its %d, %x, %040x counted up, and an id of its own\n"
+  "  -p, --path PATH        the target of HTTP requests; default /\n"
+  "When:\n"
+  "  -r, --rate R           open loop: R calls a second, whatever the answers; latencies count\n"
+  "                         from when a call was due, even if no connection was free for it.\n"
+  "                         Without it: closed loop, each connection asks when it has its answer\n"
+  "  -a, --arrivals HOW     of the open loop: poisson (default) or fixed\n"
+  "  -c, --connections N    1 (default) to 10,000 and more\n"
+  "  -P, --pipeline N       calls at a time of a connection, over ws and ipc; default 1, with\n"
+  "                         --rate 64\n"
+  "  -s, --seconds S        how long; default 5\n"
+  "  -n, --calls N          how many calls, instead (or whichever comes first)\n"
+  "  -w, --warmup S         seconds before, that do not count; default 0\n"
+  "  -d, --drain S          how long the open loop waits for answers at the end; default 1\n"
+  "  -S, --seed N           of all chance, and where templates count from; default 1\n"
+  "  -h, --help             print this, and end\n"
+  "\n"
+  "Printed are calls (answered), rate, latencies, bytes; errors: JSON-RPC errors by code; http:\n"
+  "answers with another status than 200, which count nowhere else; transport_errors: calls that\n"
+  "a lost connection took along; lost: such connections, which are dialled again; refused: such\n"
+  "attempts; strays: replies with an id that was not asked; unsent, unanswered: so at the end\n"
+  "(with --rate they count in the latencies with the time so far); busy: the share of a processor\n"
+  "that this program used: near 1, it is what is measured.\n";
 
-struct conn {
-  int fd;
-  uint64_t asked;
-  uint64_t left;             /* bytes of the answer still to come, when `started` */
-  bool started, last;        /* last: WS, no frame comes after this one */
-  char head[HEAD_MAX];       /* what precedes the bytes of an answer, as far as it is here */
-  size_t len;
-  uint64_t bytes;
+static const struct option long_options[] = {
+  { "requests", required_argument, NULL, 'f' }, { "zipf", required_argument, NULL, 'z' },
+  { "distinct", no_argument, NULL, 'x' },       { "template", required_argument, NULL, 't' },
+  { "path", required_argument, NULL, 'p' },     { "rate", required_argument, NULL, 'r' },
+  { "arrivals", required_argument, NULL, 'a' }, { "connections", required_argument, NULL, 'c' },
+  { "pipeline", required_argument, NULL, 'P' }, { "seconds", required_argument, NULL, 's' },
+  { "calls", required_argument, NULL, 'n' },    { "warmup", required_argument, NULL, 'w' },
+  { "drain", required_argument, NULL, 'd' },    { "seed", required_argument, NULL, 'S' },
+  { "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
 };
 
-static enum kind kind;
-static char room[READ_MAX];
-static char *request;
-static size_t request_len;
-static uint32_t *samples;
-static size_t answers;
-static uint64_t answer_bytes;
+struct options options = { .target = "/", .connections = 1, .drain = 1, .seed = 1 };
 
-static void
+_Noreturn void
 die(const char *what)
 {
   fprintf(stderr, "bench/load: %s: %s\n", what, strerror(errno));
   exit(1);
 }
 
-static uint64_t
-now_us(void)
+_Noreturn void
+fail(const char *what)
+{
+  fprintf(stderr, "bench/load: %s\n", what);
+  exit(1);
+}
+
+uint64_t
+now_ns(void)
 {
   struct timespec ts;
 
   clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* splitmix64 */
+uint64_t
+random_next(uint64_t *state)
+{
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+double
+random_unit(uint64_t *state)
+{
+  return ((double)(random_next(state) >> 11) + 1.0) / 9007199254740992.0;
+}
+
+/* --- options --------------------------------------------------------------------------------- */
+
+static double
+number(const char *name, const char *text, double lowest, double highest)
+{
+  char *end;
+  double value = strtod(text, &end);
+
+  if (*text == '\0' || *end != '\0' || !(value >= lowest && value <= highest)) {
+    fprintf(stderr, "bench/load: %s: \"%s\" is not a number from %g to %g\n", name, text, lowest,
+            highest);
+    exit(2);
+  }
+  return value;
 }
 
 static void
-write_all(int fd, const char *data, size_t len)
+set_arrivals(const char *text)
 {
-  while (len > 0) {
-    ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-    if (n < 0)
-      die("send");
-    data += n;
-    len -= (size_t)n;
+  options.fixed = strcmp(text, "fixed") == 0;
+  if (!options.fixed && strcmp(text, "poisson") != 0)
+    fail("--arrivals is poisson or fixed");
+}
+
+static void
+set_option(int option, const char *text)
+{
+  switch (option) {
+  case 'f': options.file = text; break;
+  case 'z': options.zipf = number("--zipf", text, 0.01, 10); break;
+  case 'x': options.distinct = true; break;
+  case 't': options.template_text = text; break;
+  case 'p': options.target = text; break;
+  case 'r': options.rate = number("--rate", text, 0.01, 1e7); break;
+  case 'a': set_arrivals(text); break;
+  case 'c': options.connections = (unsigned long)number("--connections", text, 1, 100000); break;
+  case 'P': options.pipeline = (unsigned long)number("--pipeline", text, 1, PIPELINE_MAX); break;
+  case 's': options.seconds = number("--seconds", text, 0.001, 86400); break;
+  case 'n': options.calls = (unsigned long)number("--calls", text, 1, 1e12); break;
+  case 'w': options.warmup = number("--warmup", text, 0, 3600); break;
+  case 'd': options.drain = number("--drain", text, 0, 3600); break;
+  case 'S': options.seed = (uint64_t)number("--seed", text, 0, 4e9); break;
+  case 'h': fputs(usage, stdout); exit(0);
+  default: fputs("Try bench/load --help.\n", stderr); exit(2);
   }
 }
 
-/* --- requests ---------------------------------------------------------------------------- */
+static void
+set_kind(const char *text)
+{
+  if (strcmp(text, "http") != 0 && strcmp(text, "ws") != 0 && strcmp(text, "ipc") != 0)
+    fail("the transport is http, ws or ipc");
+  options.kind = strcmp(text, "ipc") == 0 ? IPC : strcmp(text, "ws") == 0 ? WS : HTTP;
+}
 
 static void
-make_request(const char *body)
+set_rest(char **argv, int left)
 {
-  size_t len = body != NULL ? strlen(body) : 0, cap = len + 256, head = 0, i;
-
-  request = calloc(1, cap);
-  if (request == NULL)
-    die("memory");
-  if (kind == IPC) {
-    request_len = (size_t)snprintf(request, cap, "%s\n", body);
-  } else if (kind == HTTP && body == NULL) {
-    request_len = (size_t)snprintf(request, cap, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-  } else if (kind == HTTP) {
-    request_len = (size_t)snprintf(request, cap, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                                   "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
-                                   "%s", len, body);
+  if (left < 2 || left > 5) {
+    fputs(usage, stderr);
+    exit(2);
+  }
+  set_kind(argv[0]);
+  options.where = argv[1];
+  options.old_form = left > 3;
+  if (options.old_form) {
+    options.connections = (unsigned long)number("CONNECTIONS", argv[2], 1, 100000);
+    options.seconds = number("MILLISECONDS", argv[3], 1, 1e8) / 1e3;
+    options.body = left > 4 ? argv[4] : NULL;
   } else {
-    request[head++] = (char)0x81;
-    request[head++] = (char)(0x80 | (len < 126 ? len : 126));
-    if (len > 65535)
-      die("body");
-    for (i = 2; len >= 126 && i > 0; i--)
-      request[head++] = (char)(len >> 8 * (i - 1));
-    head += 4;               /* the mask: zero */
-    memcpy(request + head, body, len);
-    request_len = head + len;
+    options.body = left > 2 ? argv[2] : NULL;
   }
+  if (options.kind != IPC)
+    (void)number("PORT", options.where, 1, 65535);
+}
+
+/* What does not go together. */
+static void
+check(void)
+{
+  bool ids = options.file != NULL || options.template_text != NULL;
+
+  if ((options.file != NULL) + (options.template_text != NULL) + (options.body != NULL) > 1)
+    fail("one of BODY, --requests and --template");
+  if ((options.zipf > 0 || options.distinct) && options.file == NULL)
+    fail("--zipf and --distinct go with --requests");
+  if (options.zipf > 0 && options.distinct)
+    fail("--zipf or --distinct, not both");
+  if (options.pipeline == 0)
+    options.pipeline = options.rate > 0 && options.kind != HTTP && ids ? 64 : 1;
+  if (options.pipeline > 1 && options.kind == HTTP)
+    fail("--pipeline: over http a connection has one call at a time");
+  if (options.pipeline > 1 && !ids)
+    fail("--pipeline needs ids: --requests or --template");
+  if (options.seconds == 0)
+    options.seconds = options.calls != 0 ? 86400 : 5;
+}
+
+/* --- what is reported ------------------------------------------------------------------------ */
+
+static void
+print_codes(const char *name, bool status)
+{
+  const char *comma = "";
+  size_t i;
+
+  printf(",\"%s\":{", name);
+  for (i = 0; i < CODES_MAX; i++) {
+    uint64_t count = status ? counts.statuses[i].count : counts.errors[i].count;
+    if (count == 0)
+      break;
+    printf("%s\"%ld\":%llu", comma, status ? counts.statuses[i].code : counts.errors[i].code,
+           (unsigned long long)count);
+    comma = ",";
+  }
+  printf("}");
 }
 
 static void
-ask(struct conn *conn)
+report(void)
 {
-  conn->started = conn->last = false;
-  conn->left = conn->bytes = 0;
-  conn->len = 0;
-  conn->asked = now_us();
-  write_all(conn->fd, request, request_len);
-}
+  static const struct { const char *name; double share; } shares[] = {
+    { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p99.9", 0.999 } };
+  double seconds = (double)counts.window_ns / 1e9;
+  const struct { const char *name; uint64_t value; } rest[] = {
+    { "transport_errors", counts.transport_errors }, { "lost", counts.lost },
+    { "refused", counts.refused }, { "strays", counts.strays }, { "unsent", counts.unsent },
+    { "unanswered", counts.unanswered } };
+  size_t i;
 
-/* --- answers ----------------------------------------------------------------------------- */
-
-/* Looks for the end of what precedes the answer's bytes, which may come in parts. Bytes of `data`
- * that belong to it; the conn is `started` when it is whole. */
-static size_t
-take_http_head(struct conn *conn, const char *data, size_t len)
-{
-  size_t had = conn->len, room_left = HEAD_MAX - 1 - had;
-  size_t n = len < room_left ? len : room_left;
-  const char *end, *field;
-
-  memcpy(conn->head + had, data, n);
-  conn->head[had + n] = '\0';
-  conn->len += n;
-  end = strstr(conn->head, "\r\n\r\n");
-  if (end == NULL)
-    return n;
-  field = strcasestr(conn->head, "\ncontent-length:");
-  if (field == NULL || field > end || strncmp(conn->head, "HTTP/1.1 200", 12) != 0) {
-    errno = EPROTO;
-    die(conn->head);
-  }
-  conn->left = strtoull(field + 16, NULL, 10);
-  conn->started = conn->last = true;
-  return (size_t)(end + 4 - conn->head) - had;
-}
-
-static size_t
-take_ws_head(struct conn *conn, const char *data, size_t len)
-{
-  size_t n = 0, i, wide;
-
-  while (n < len) {
-    conn->head[conn->len++] = data[n++];
-    wide = conn->len < 2 ? 0 : (conn->head[1] & 0x7f) == 126 ? 2 :
-           (conn->head[1] & 0x7f) == 127 ? 8 : 0;
-    if (conn->len < 2 + wide)
-      continue;
-    conn->left = (uint64_t)(conn->head[1] & 0x7f);
-    for (i = 0; i < wide; i++)
-      conn->left = (i == 0 ? 0 : conn->left << 8) | (unsigned char)conn->head[2 + i];
-    conn->last = (conn->head[0] & 0x80) != 0;
-    conn->started = true;
-    conn->len = 0;
-    break;
-  }
-  return n;
+  printf("{\"calls\":%llu,\"seconds\":%.6f,\"rate\":%.1f", (unsigned long long)counts.calls,
+         seconds, (double)counts.in_time / seconds);
+  for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+    printf(",\"%s\":%.1f", shares[i].name, hist_us(shares[i].share));
+  printf(",\"max\":%.1f,\"bytes\":%llu", hist_max_us(), (unsigned long long)counts.bytes);
+  print_codes("errors", false);
+  print_codes("http", true);
+  for (i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
+    printf(",\"%s\":%llu", rest[i].name, (unsigned long long)rest[i].value);
+  printf(",\"busy\":%.3f}\n", counts.busy);
 }
 
 static void
-answered(struct conn *conn)
+report_old(void)
 {
-  if (answers < SAMPLES_MAX)
-    samples[answers] = (uint32_t)(now_us() - conn->asked);
-  answers++;
-  answer_bytes = conn->bytes;
-}
-
-/* Whether the answer is whole after these bytes. */
-static bool
-take(struct conn *conn, const char *data, size_t len)
-{
-  size_t n;
-
-  if (kind == IPC) {
-    conn->bytes += len;
-    return data[len - 1] == '\n';
-  }
-  while (len > 0) {
-    if (!conn->started) {
-      n = kind == HTTP ? take_http_head(conn, data, len) : take_ws_head(conn, data, len);
-    } else {
-      n = len < conn->left ? len : (size_t)conn->left;
-      conn->left -= n;
-      conn->bytes += n;
-    }
-    data += n;
-    len -= n;
-    if (conn->started && conn->left == 0) {
-      if (conn->last)
-        return true;
-      conn->started = false;
-    }
-  }
-  return false;
-}
-
-static void
-receive(struct conn *conn)
-{
-  ssize_t n = recv(conn->fd, room, sizeof(room), MSG_DONTWAIT);
-
-  if (n < 0 && errno == EAGAIN)
-    return;
-  if (n <= 0)
-    die("the connection ended");
-  if (!take(conn, room, (size_t)n))
-    return;
-  answered(conn);
-  ask(conn);
-}
-
-/* --- connections ------------------------------------------------------------------------- */
-
-static int
-dial_unix(const char *path)
-{
-  struct sockaddr_un un = { .sun_family = AF_UNIX };
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-  if (strlen(path) >= sizeof(un.sun_path))
-    die("path too long");
-  memcpy(un.sun_path, path, strlen(path) + 1);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
-    die("connect");
-  return fd;
-}
-
-static void
-upgrade(int fd)
-{
-  static const char text[] =
-    "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-  char reply[HEAD_MAX];
-  size_t len = 0;
-
-  write_all(fd, text, sizeof(text) - 1);
-  while (len < 4 || memcmp(reply + len - 4, "\r\n\r\n", 4) != 0) {
-    if (len == sizeof(reply) || read(fd, reply + len, 1) != 1)
-      die("handshake");
-    len++;
-  }
-}
-
-static int
-dial_tcp(const char *port)
-{
-  struct sockaddr_in in = { .sin_family = AF_INET };
-  struct linger linger = { 1, 0 };   /* no ports kept by TIME_WAIT */
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-  in.sin_port = htons((uint16_t)strtol(port, NULL, 10));
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0)
-    die("connect");
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-  if (kind == WS)
-    upgrade(fd);
-  return fd;
-}
-
-static struct conn *
-dial_all(const char *where, unsigned long count, int poll)
-{
-  struct conn *conns = calloc(count, sizeof(*conns));
-  struct rlimit limit;
-  unsigned long i;
-
-  if (conns == NULL)
-    die("memory");
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  for (i = 0; i < count; i++) {
-    struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = &conns[i] } };
-
-    conns[i].fd = kind == IPC ? dial_unix(where) : dial_tcp(where);
-    if (epoll_ctl(poll, EPOLL_CTL_ADD, conns[i].fd, &event) < 0)
-      die("epoll_ctl");
-  }
-  return conns;
-}
-
-static int
-by_value(const void *a, const void *b)
-{
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-  return (x > y) - (x < y);
-}
-
-static void
-report(uint64_t took)
-{
-  size_t n = answers < SAMPLES_MAX ? answers : SAMPLES_MAX;
-
-  if (n == 0) {
-    errno = ETIMEDOUT;
-    die("no answer");
-  }
-  qsort(samples, n, sizeof(*samples), by_value);
-  printf("RESULT %zu %llu %u %u %llu\n", answers, (unsigned long long)took, samples[n / 2],
-         samples[(size_t)((double)n * 0.99)], (unsigned long long)answer_bytes);
+  if (counts.calls == 0)
+    fail("no answer");
+  printf("RESULT %llu %llu %.0f %.0f %llu\n", (unsigned long long)counts.calls,
+         (unsigned long long)(counts.window_ns / 1000), hist_us(0.5), hist_us(0.99),
+         (unsigned long long)(counts.bytes / counts.calls));
 }
 
 int
 main(int argc, char **argv)
 {
-  struct epoll_event events[EVENTS];
-  struct conn *conns;
-  unsigned long count, i;
-  uint64_t began, end;
-  int poll = epoll_create1(EPOLL_CLOEXEC), n, at;
+  int option;
 
-  if (argc < 5) {
-    fprintf(stderr, "usage: %s http|ws|ipc PORT-OR-PATH CONNECTIONS MILLISECONDS [BODY]\n",
-            argv[0]);
-    return 2;
-  }
-  kind = strcmp(argv[1], "ipc") == 0 ? IPC : strcmp(argv[1], "ws") == 0 ? WS : HTTP;
-  count = strtoul(argv[3], NULL, 10);
-  make_request(argc > 5 ? argv[5] : NULL);
-  samples = malloc(SAMPLES_MAX * sizeof(*samples));
-  if (samples == NULL || poll < 0)
-    die("memory");
-  conns = dial_all(argv[2], count, poll);
-  began = now_us();
-  end = began + strtoull(argv[4], NULL, 10) * 1000;
-  for (i = 0; i < count; i++)
-    ask(&conns[i]);
-  while (now_us() < end) {
-    n = epoll_wait(poll, events, EVENTS, 100);
-    for (at = 0; at < n; at++)
-      receive(events[at].data.ptr);
-  }
-  report(now_us() - began);
+  while ((option = getopt_long(argc, argv, "f:z:xt:p:r:a:c:P:s:n:w:d:S:h", long_options,
+                               NULL)) >= 0)
+    set_option(option, optarg);
+  set_rest(argv + optind, argc - optind);
+  check();
+  requests_open();
+  run();
+  if (options.old_form)
+    report_old();
+  else
+    report();
   return 0;
 }

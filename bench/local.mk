@@ -25,7 +25,9 @@ bench-micro-cache: bench/micro-cache$(EXEEXT)
 check_PROGRAMS += bench/node bench/idle bench/load bench/fanout
 bench_node_SOURCES = bench/node.c
 bench_idle_SOURCES = bench/idle.c
-bench_load_SOURCES = bench/load.c
+bench_load_SOURCES = bench/load.c bench/load-conn.c bench/load-hist.c bench/load-reply.c \
+	bench/load-request.c bench/load-run.c bench/load.h
+bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
 	bench/report.py bench/scale.py bench/plot.py
