@@ -23,7 +23,7 @@ bench-micro-cache: bench/micro-cache$(EXEEXT)
 # The gateway beside nginx and HAProxy: see bench/proxy.py.
 # What t/bench-smoke.t runs.
 check_PROGRAMS += bench/node bench/idle bench/load bench/fanout
-bench_node_SOURCES = bench/node.c
+bench_node_SOURCES = bench/node.c bench/node-result.c bench/node.h
 bench_idle_SOURCES = bench/idle.c
 bench_load_SOURCES = bench/load.c bench/load-conn.c bench/load-hist.c bench/load-reply.c \
 	bench/load-request.c bench/load-run.c bench/load.h

@@ -2,7 +2,10 @@
 /* A stand-in node for measurements: answers any JSON-RPC request at once with its id and a
  * result of a given size. HTTP/1.1 on a loopback port, JSON lines on a unix socket; one thread.
  *
- *   bench/node [--port N] [--ipc PATH] [--bytes N] [--service-us N]
+ *   bench/node [--port N] [--ipc PATH] [--bytes N] [--service-us N] [--mix] [--chain]
+ *
+ * --mix: results of a size by method instead, see node-result.c; --chain: and such as a node of a
+ * chain gives them, so that what follows heads and looks at blocks finds them right.
  *
  * With a service time each call takes so long: over HTTP a connection's calls, and the members of
  * an array, one after the other; different connections, and calls over IPC, at the same time.
@@ -11,6 +14,7 @@
  * are answered item by item. No part of the gateway is in it. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <getopt.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -26,13 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node.h"
+
 #define READ_STEP 65536u
 #define EVENTS 256
-
-struct text {
-  char *data;
-  size_t len, cap;
-};
 
 enum conn_kind { CONN_LISTEN_HTTP, CONN_LISTEN_IPC, CONN_HTTP, CONN_IPC };
 
@@ -57,16 +58,15 @@ struct conn {
 static int epoll_fd, timer_fd;
 static uint64_t service_us;
 static struct conn slow = { .next = &slow, .prev = &slow };
-static struct text result;   /* the JSON string that every request gets */
 
-static void
+void
 die(const char *what)
 {
   fprintf(stderr, "bench/node: %s: %s\n", what, strerror(errno));
   exit(1);
 }
 
-static void
+void
 text_room(struct text *text, size_t more)
 {
   size_t cap = text->cap != 0 ? text->cap : 4096;
@@ -81,7 +81,7 @@ text_room(struct text *text, size_t more)
   text->cap = cap;
 }
 
-static void
+void
 text_add(struct text *text, const char *data, size_t len)
 {
   text_room(text, len + 1);
@@ -158,8 +158,8 @@ answer_one(struct text *out, const char *request, size_t len)
   find_id(request, len, &id, &id_len);
   text_add(out, "{\"jsonrpc\":\"2.0\",\"id\":", 22);
   text_add(out, id, id_len);
-  text_add(out, ",\"result\":", 10);
-  text_add(out, result.data, result.len);
+  text_add(out, ",", 1);
+  result_add(out, request, len);
   text_add(out, "}", 1);
 }
 
@@ -482,18 +482,12 @@ listen_ipc(const char *path)
   conn_new(fd, CONN_LISTEN_IPC);
 }
 
-/* A JSON string of `bytes` bytes, quotes included. */
-static void
-make_result(size_t bytes)
-{
-  size_t i;
-
-  text_room(&result, bytes + 16);
-  text_add(&result, "\"0x", 3);
-  for (i = 3; i + 1 < bytes; i++)
-    text_add(&result, &"0123456789abcdef"[i % 16], 1);
-  text_add(&result, "\"", 1);
-}
+static const struct option long_options[] = {
+  { "port", required_argument, NULL, 'p' },  { "ipc", required_argument, NULL, 'i' },
+  { "bytes", required_argument, NULL, 'b' }, { "service-us", required_argument, NULL, 's' },
+  { "mix", no_argument, NULL, 'm' },         { "chain", no_argument, NULL, 'c' },
+  { NULL, 0, NULL, 0 },
+};
 
 int
 main(int argc, char **argv)
@@ -501,21 +495,23 @@ main(int argc, char **argv)
   struct epoll_event events[EVENTS];
   const char *ipc = NULL;
   size_t bytes = 8;
-  int port = 0, i, n;
+  bool mix = false, chain = false;
+  int port = 0, option, i, n;
 
-  for (i = 1; i + 1 < argc; i += 2) {
-    if (strcmp(argv[i], "--port") == 0)
-      port = (int)strtol(argv[i + 1], NULL, 10);
-    else if (strcmp(argv[i], "--ipc") == 0)
-      ipc = argv[i + 1];
-    else if (strcmp(argv[i], "--bytes") == 0)
-      bytes = strtoul(argv[i + 1], NULL, 10);
-    else if (strcmp(argv[i], "--service-us") == 0)
-      service_us = strtoul(argv[i + 1], NULL, 10);
+  while ((option = getopt_long(argc, argv, "", long_options, NULL)) >= 0) {
+    switch (option) {
+    case 'p': port = (int)strtol(optarg, NULL, 10); break;
+    case 'i': ipc = optarg; break;
+    case 'b': bytes = strtoul(optarg, NULL, 10); break;
+    case 's': service_us = strtoul(optarg, NULL, 10); break;
+    case 'm': mix = true; break;
+    case 'c': chain = true; break;
+    default: return 2;
+    }
   }
   signal(SIGPIPE, SIG_IGN);
   epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  make_result(bytes);
+  result_make(bytes, mix, chain);
   start_timer();
   listen_http(port);
   if (ipc != NULL)
