@@ -88,7 +88,7 @@ def ways_to(servers, node, stage):
     url = "http://127.0.0.1:%d" % port
     out = [("node, directly", port)]
     if shutil.which("haproxy"):
-        out.append(("HAProxy", proxy.start_haproxy(servers, port)))
+        out.append(("HAProxy", proxy.start_haproxy(servers, port)[0]))
     out.append(("ethrpc-gw over HTTP, each call alone", start_gateway(servers, url)))
     out.append(("ethrpc-gw over HTTP, `batch`", start_gateway(servers, url, stage)))
     out.append(("ethrpc-gw over IPC", start_gateway(servers, "ipc://" + path)))

@@ -205,8 +205,8 @@ reply_take(struct reply *reply, const char *data, size_t len, bool *whole)
 size_t
 reply_skippable(const struct reply *reply)
 {
-  if (!reply->started || reply->body == BODY_TO_END || reply->left <= 2 * LAST_MAX ||
-      options.kind == IPC)
+  if (!reply->started || reply->body == BODY_TO_END || reply->first_len < FIRST_MAX ||
+      reply->left <= 2 * LAST_MAX || options.kind == IPC)
     return 0;
   return (size_t)reply->left - LAST_MAX;
 }

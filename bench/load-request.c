@@ -20,6 +20,8 @@ struct request {
   unsigned int hex;          /* their value in the file */
 };
 
+#define PASSES 8u            /* through the file, before --distinct asks what another seed asked */
+
 static struct request *list;
 static size_t count, cap, turn;
 static uint64_t pass, counter, dice;
@@ -311,6 +313,7 @@ requests_open(void)
   if (options.file != NULL) {
     read_file();
     shuffle();
+    pass = options.seed * PASSES;
     if (options.zipf > 0)
       rank();
   } else if (options.template_text != NULL) {

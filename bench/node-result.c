@@ -14,6 +14,7 @@
 #define BLOCK_TIME 12
 #define FINAL 64u
 #define HASH_MARK "0xb10c000000000000000000000000000000000000000000000000"
+#define NO_TRANSACTIONS "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"
 #define FILLER_MAX 524288u
 #define LOOKED_AT 64u
 
@@ -204,6 +205,8 @@ add_block(struct text *out, const char *params, size_t len, size_t bytes)
   const char *hash;
   uint64_t number = block_of(params, len, &hash);
   size_t left;
+  bool full = behind(params, len, ",true", &left) != NULL ||
+              behind(params, len, ", true", &left) != NULL;
 
   if (hash == NULL && number > head()) {
     add(out, "null");
@@ -218,13 +221,13 @@ add_block(struct text *out, const char *params, size_t len, size_t bytes)
       "\"gasUsed\":\"0x0\",\"baseFeePerGas\":\"0x7\",\"difficulty\":\"0x0\",\"extraData\":\"0x\","
       "\"nonce\":\"0x0000000000000000\",\"size\":\"0x220\",\"uncles\":[],");
   add_hash(out, "stateRoot", number, NULL);
-  add_hash(out, "transactionsRoot", number, NULL);
-  add_hash(out, "receiptsRoot", number, NULL);
+  add_hash(out, "transactionsRoot", number, full ? NULL : NO_TRANSACTIONS);
+  add_hash(out, "receiptsRoot", number, full ? NULL : NO_TRANSACTIONS);
   add_hash(out, "mixHash", number, NULL);
   add(out, "\"logsBloom\":");
   add_filler(out, 512);
   add(out, ",\"transactions\":[");
-  if (behind(params, len, ",true", &left) != NULL || behind(params, len, ", true", &left) != NULL)
+  if (full)
     add_transaction(out, number, hash, NULL, bytes);
   add(out, "]}");
 }

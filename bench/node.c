@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -34,6 +35,7 @@
 
 #define READ_STEP 65536u
 #define EVENTS 256
+#define KEPT 65536u          /* bytes of memory that a connection keeps */
 
 enum conn_kind { CONN_LISTEN_HTTP, CONN_LISTEN_IPC, CONN_HTTP, CONN_IPC };
 
@@ -200,6 +202,30 @@ now_us(void)
   return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+static void
+conn_unlist(struct conn *conn)
+{
+  if (conn->next == NULL)
+    return;
+  conn->next->prev = conn->prev;
+  conn->prev->next = conn->next;
+  conn->next = conn->prev = NULL;
+}
+
+/* `slow` is in the order in which something is due: most often what comes in last is last. */
+static void
+conn_list(struct conn *conn)
+{
+  struct conn *before = slow.prev;
+
+  while (before != &slow && before->marks[0].due > conn->marks[0].due)
+    before = before->prev;
+  conn->prev = before;
+  conn->next = before->next;
+  before->next->prev = conn;
+  before->next = conn;
+}
+
 /* What was put into `out` last answers `calls` calls. */
 static void
 conn_hold(struct conn *conn, size_t calls)
@@ -222,22 +248,8 @@ conn_hold(struct conn *conn, size_t calls)
       die("memory");
   }
   conn->marks[conn->count++] = mark;
-  if (conn->next != NULL)
-    return;
-  conn->next = &slow;
-  conn->prev = slow.prev;
-  slow.prev->next = conn;
-  slow.prev = conn;
-}
-
-static void
-conn_unlist(struct conn *conn)
-{
   if (conn->next == NULL)
-    return;
-  conn->next->prev = conn->prev;
-  conn->prev->next = conn->next;
-  conn->next = conn->prev = NULL;
+    conn_list(conn);
 }
 
 /* Lets go what is due. */
@@ -246,12 +258,13 @@ conn_ripen(struct conn *conn, uint64_t now)
 {
   size_t n = 0;
 
+  conn_unlist(conn);
   while (n < conn->count && conn->marks[n].due <= now)
     conn->ripe = conn->marks[n++].upto;
   memmove(conn->marks, conn->marks + n, (conn->count - n) * sizeof(*conn->marks));
   conn->count -= n;
-  if (conn->count == 0)
-    conn_unlist(conn);
+  if (conn->count != 0)
+    conn_list(conn);
 }
 
 static size_t
@@ -267,49 +280,45 @@ content_length(const char *head, size_t len)
   return 0;
 }
 
-/* Takes one HTTP request out of `in`; whether there was a whole one. */
-static bool
-take_http(struct conn *conn)
+/* Takes one HTTP request; how many bytes it had, 0 when it is not whole yet. */
+static size_t
+take_http(struct conn *conn, const char *data, size_t len)
 {
-  struct text body = { NULL, 0, 0 };
-  char *end = memmem(conn->in.data, conn->in.len, "\r\n\r\n", 4);
-  char head[128];
-  size_t head_len, body_len, calls;
-  int n;
+  static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                             "Content-Length: 0000000000\r\n\r\n";
+  const char *end = memmem(data, len, "\r\n\r\n", 4);
+  size_t head_len, body_len, began, calls, n, i;
 
   if (end == NULL)
-    return false;
-  head_len = (size_t)(end - conn->in.data) + 4;
-  body_len = content_length(conn->in.data, head_len);
-  if (conn->in.len - head_len < body_len)
-    return false;
-  calls = answer(&body, conn->in.data + head_len, body_len);
-  n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-               "Content-Length: %zu\r\n\r\n", body.len);
-  text_add(&conn->out, head, (size_t)n);
-  text_add(&conn->out, body.data, body.len);
-  free(body.data);
+    return 0;
+  head_len = (size_t)(end - data) + 4;
+  body_len = content_length(data, head_len);
+  if (len - head_len < body_len)
+    return 0;
+  text_add(&conn->out, head, sizeof(head) - 1);
+  began = conn->out.len;
+  calls = answer(&conn->out, data + head_len, body_len);
+  n = conn->out.len - began;
+  for (i = began - 5; n > 0; i--, n /= 10)
+    conn->out.data[i] = (char)('0' + n % 10);
   conn_hold(conn, calls);
-  text_drop(&conn->in, head_len + body_len);
-  return true;
+  return head_len + body_len;
 }
 
-static bool
-take_ipc(struct conn *conn)
+static size_t
+take_ipc(struct conn *conn, const char *data, size_t len)
 {
   size_t skip = 0, n;
 
-  while (skip < conn->in.len && (conn->in.data[skip] == '\n' || conn->in.data[skip] == ' '))
+  while (skip < len && (data[skip] == '\n' || data[skip] == ' '))
     skip++;
-  text_drop(&conn->in, skip);
-  n = value_end(conn->in.data, conn->in.len);
+  n = value_end(data + skip, len - skip);
   if (n == 0)
-    return false;
-  (void)answer(&conn->out, conn->in.data, n);
+    return 0;
+  (void)answer(&conn->out, data + skip, n);
   text_add(&conn->out, "\n", 1);
   conn_hold(conn, 1);
-  text_drop(&conn->in, n);
-  return true;
+  return skip + n;
 }
 
 static void
@@ -359,6 +368,25 @@ conn_accept(struct conn *listener)
   }
 }
 
+/* Lets go of the memory of what is sent, when that is worth it. */
+static void
+conn_drop_sent(struct conn *conn)
+{
+  size_t i, n = conn->sent;
+
+  if (n < conn->out.len && (n < KEPT || n < conn->out.len / 2))
+    return;
+  text_drop(&conn->out, n);
+  conn->ripe -= n;
+  conn->sent = 0;
+  for (i = 0; i < conn->count; i++)
+    conn->marks[i].upto -= n;
+  if (conn->out.len == 0 && conn->out.cap > KEPT) {
+    free(conn->out.data);
+    memset(&conn->out, 0, sizeof(conn->out));
+  }
+}
+
 /* Writes what it can; 0, or -1 at the end of the connection. */
 static int
 conn_flush(struct conn *conn)
@@ -375,8 +403,7 @@ conn_flush(struct conn *conn)
     conn->sent += (size_t)n;
   }
   wait = conn->sent < conn->ripe;
-  if (conn->sent == conn->out.len)
-    conn->sent = conn->ripe = conn->out.len = 0;
+  conn_drop_sent(conn);
   if (wait != conn->waiting) {
     conn->waiting = wait;
     conn_watch(conn, EPOLL_CTL_MOD);
@@ -387,6 +414,7 @@ conn_flush(struct conn *conn)
 static int
 conn_read(struct conn *conn)
 {
+  size_t at = 0, took;
   ssize_t n;
 
   text_room(&conn->in, READ_STEP);
@@ -396,8 +424,12 @@ conn_read(struct conn *conn)
   if (n <= 0)
     return -1;
   conn->in.len += (size_t)n;
-  while (conn->in.len > 0 && (conn->kind == CONN_HTTP ? take_http(conn) : take_ipc(conn)))
-    ;
+  do {
+    took = conn->kind == CONN_HTTP ? take_http(conn, conn->in.data + at, conn->in.len - at)
+                                   : take_ipc(conn, conn->in.data + at, conn->in.len - at);
+    at += took;
+  } while (took > 0 && at < conn->in.len);
+  text_drop(&conn->in, at);
   return 0;
 }
 
@@ -422,16 +454,15 @@ serve_slow(void)
 {
   struct itimerspec when = { 0 };
   uint64_t now = now_us(), first = 0;
-  struct conn *conn, *next;
+  struct conn *conn;
 
-  for (conn = slow.next; conn != &slow; conn = next) {
-    next = conn->next;
+  while ((conn = slow.next) != &slow && conn->marks[0].due <= now) {
     conn_ripen(conn, now);
-    if (conn->count != 0 && (first == 0 || conn->marks[0].due < first))
-      first = conn->marks[0].due;
     if (conn_flush(conn) != 0)
       conn_close(conn);
   }
+  if (slow.next != &slow)
+    first = slow.next->marks[0].due;
   when.it_value.tv_sec = (time_t)(first / 1000000);
   when.it_value.tv_nsec = (long)(first % 1000000 * 1000);
   if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL) < 0)
@@ -510,6 +541,9 @@ main(int argc, char **argv)
     }
   }
   signal(SIGPIPE, SIG_IGN);
+  /* Memory of large answers is used again, not given back and faulted in anew. */
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   result_make(bytes, mix, chain);
   start_timer();

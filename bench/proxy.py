@@ -18,18 +18,14 @@ import os
 import platform
 import re
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
+from peers import (BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening,
+                   start_haproxy, start_nginx)
 from report import rest_of, version
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.environ.get("EGW_BUILD") or os.path.dirname(HERE)
-SERVER_CPU, LOAD_CPU = "0", "1"
 
 WRK_SCRIPT = """
 wrk.method = "POST"
@@ -42,98 +38,6 @@ function done(summary, latency, requests)
     e.connect + e.read + e.write + e.status + e.timeout))
 end
 """
-
-NGINX = """
-worker_processes 1;
-pid %(dir)s/nginx.pid;
-error_log %(dir)s/nginx.log;
-daemon off;
-events { worker_connections 4096; }
-http {
-  access_log off;
-  client_body_temp_path %(dir)s; proxy_temp_path %(dir)s; fastcgi_temp_path %(dir)s;
-  uwsgi_temp_path %(dir)s; scgi_temp_path %(dir)s;
-  keepalive_requests 100000000;
-  proxy_buffers 8 128k; proxy_buffer_size 128k; proxy_busy_buffers_size 256k;
-  upstream node { server 127.0.0.1:%(node)d; keepalive 256; keepalive_requests 100000000; }
-  server {
-    listen 127.0.0.1:%(port)d reuseport;
-    location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; }
-  }
-}
-"""
-
-HAPROXY = """
-global
-  nbthread 1
-  maxconn 4096
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option http-keep-alive
-  http-reuse always
-frontend in
-  bind 127.0.0.1:%(port)d
-  default_backend node
-backend node
-  server node 127.0.0.1:%(node)d
-"""
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-def listening(port, process, timeout=20):
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise SystemExit("a server ended with %d" % process.returncode)
-        with socket.socket() as sock:
-            if sock.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise SystemExit("nothing listens on port %d" % port)
-
-
-class Servers:
-    """What was started, to be ended."""
-
-    def __init__(self):
-        self.dir = tempfile.mkdtemp(prefix="egw-bench-")
-        self.processes = []
-
-    def start(self, argv, cpu=SERVER_CPU, env=None, stdout=None):
-        log = open(os.path.join(self.dir, "%d.log" % len(self.processes)), "wb")
-        process = subprocess.Popen(["taskset", "-c", cpu] + argv, stdin=subprocess.DEVNULL,
-                                   stdout=stdout or log, stderr=log, env=env)
-        self.processes.append(process)
-        return process
-
-    def config(self, name, text):
-        path = os.path.join(self.dir, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
-    def stop(self, process):
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        self.processes.remove(process)
-
-    def close(self):
-        for process in list(self.processes):
-            self.stop(process)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
 
 def start_node(servers, size):
     """bench/node: (port, ipc path)."""
@@ -153,22 +57,6 @@ def start_anvil(servers, program):
     return port, path
 
 
-def start_nginx(servers, node):
-    port = free_port()
-    path = servers.config("nginx-%d.conf" % port, NGINX % {"dir": servers.dir, "node": node,
-                                                           "port": port})
-    listening(port, servers.start(["nginx", "-p", servers.dir, "-c", path, "-g",
-                                   "user root;" if os.getuid() == 0 else ""]))
-    return port
-
-
-def start_haproxy(servers, node):
-    port = free_port()
-    path = servers.config("haproxy-%d.cfg" % port, HAPROXY % {"node": node, "port": port})
-    listening(port, servers.start(["haproxy", "-f", path, "-db"]))
-    return port
-
-
 def start_gateway(servers, url, extra=()):
     """ethrpc-gw, one worker: (port, process)."""
     port = free_port()
@@ -185,9 +73,9 @@ def variants(servers, node):
     port, path = node
     out = [("node, directly", port)]
     if shutil.which("nginx"):
-        out.append(("nginx", start_nginx(servers, port)))
+        out.append(("nginx", start_nginx(servers, port)[0]))
     if shutil.which("haproxy"):
-        out.append(("HAProxy", start_haproxy(servers, port)))
+        out.append(("HAProxy", start_haproxy(servers, port)[0]))
     out.append(("ethrpc-gw, upstream over HTTP",
                 start_gateway(servers, "http://127.0.0.1:%d" % port)[0]))
     out.append(("ethrpc-gw, upstream over IPC", start_gateway(servers, "ipc://" + path)[0]))
