@@ -20,6 +20,20 @@ bench_micro_cache_LDADD = src/libegw.a $(core_libs)
 bench-micro-cache: bench/micro-cache$(EXEEXT)
 	bench/micro-cache$(EXEEXT)
 
+# What a stage costs a call.
+check_PROGRAMS += bench/micro-chain
+bench_micro_chain_SOURCES = bench/micro-chain.c
+bench_micro_chain_LDADD = src/libegw.a $(core_libs)
+
+.PHONY: bench-micro-chain
+bench-micro-chain: bench/micro-chain$(EXEEXT)
+	bench/micro-chain$(EXEEXT)
+
+# These three and instructions for a byte: see bench/micro.py.
+.PHONY: bench-micro
+bench-micro: bench/micro-scan$(EXEEXT) bench/micro-cache$(EXEEXT) bench/micro-chain$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/micro.py $(BENCH_FLAGS)
+
 # The gateway beside nginx and HAProxy: see bench/proxy.py.
 # What t/bench-smoke.t runs.
 check_PROGRAMS += bench/node bench/idle bench/load bench/fanout
@@ -30,7 +44,7 @@ bench_load_SOURCES = bench/load.c bench/load-conn.c bench/load-hist.c bench/load
 bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
-	bench/report.py bench/scale.py bench/plot.py
+	bench/report.py bench/scale.py bench/plot.py bench/micro.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)

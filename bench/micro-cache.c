@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What a hit of the middleware `cache` costs: from the params to a reference to the kept
- * bytes, with a million (or ENTRIES) answers in the store. Not in it: the call's way through the
+ * bytes, with a million (or ENTRIES) answers in the store; and what keeping an answer costs, while
+ * there is room and when another one has to go for it. Not in it: the call's way through the
  * chain.
  *
- *   bench/micro-cache [ENTRIES] */
+ *   bench/micro-cache [--seconds S] [--gets] [ENTRIES]
+ *
+ * --gets: hits alone. */
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +16,10 @@
 #include "../plugins/middleware/cache/store.h"
 #include "rpc/method.h"
 
-#define BENCH_SECONDS 1.0
 #define BENCH_ENTRIES 1000000u
 #define BENCH_MEMORY (UINT64_C(2) << 30)
 
+static double bench_seconds = 1.0;
 static char bench_arena[65536];
 static size_t bench_used;
 
@@ -72,7 +76,18 @@ bench_key(const char *method, const char *params)
   return key_make(NULL, &identity, &rules, &ask, &plan);
 }
 
-static void
+/* The key of one of many balances. */
+static struct egw_slice
+bench_numbered(unsigned n)
+{
+  char params[128];
+
+  snprintf(params, sizeof(params), "[\"0x%040x\",\"0x%x\"]", n, 1 + n % 1000);
+  return bench_key("eth_getBalance", params);
+}
+
+/* Keeps a short answer. */
+static struct store_change
 bench_put(struct store *store, struct egw_slice key)
 {
   struct store_change change = { 0 };
@@ -80,21 +95,19 @@ bench_put(struct store *store, struct egw_slice key)
 
   if (buf == NULL || !store_put(store, key, buf, &(struct store_terms){ 0 }, &change))
     abort();
+  return change;
 }
 
 static struct store *
 bench_fill(unsigned entries)
 {
   struct store *store = store_new(BENCH_MEMORY);
-  char params[128];
   unsigned i;
 
   if (store == NULL)
     abort();
-  for (i = 0; i < entries; i++) {
-    snprintf(params, sizeof(params), "[\"0x%040x\",\"0x%x\"]", i, 1 + i % 1000);
-    bench_put(store, bench_key("eth_getBalance", params));
-  }
+  for (i = 0; i < entries; i++)
+    bench_put(store, bench_numbered(i));
   return store;
 }
 
@@ -133,15 +146,65 @@ bench_run(struct store *store, const char *what, const char *method, const char 
     for (i = 0; i < 1000; i++)
       bench_hit(store, &rules, text);
     n += 1000;
-  } while (bench_now() - start < BENCH_SECONDS);
+  } while (bench_now() - start < bench_seconds);
   printf("%-44s %7.0f ns\n", what, (bench_now() - start) / (double)n * 1e9);
 }
 
-int
-main(int argc, char **argv)
+/* Puts under new keys, made beforehand, one thousand at a time: what is measured is copying the
+ * answer's bytes into a buffer and keeping it. `from` is the first number that is new. */
+static unsigned
+bench_keep(struct store *store, const char *what, unsigned from, bool full)
 {
-  struct store *store = bench_fill(argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10)
-                                            : BENCH_ENTRIES);
+  static struct egw_slice keys[1000];
+  static char texts[1000][256];
+  uint64_t evicted = 0;
+  unsigned long n = 0;
+  double start, used = 0;
+  unsigned i;
+
+  do {
+    for (i = 0; i < 1000; i++) {
+      struct egw_slice key = bench_numbered(from++);
+
+      if (key.len > sizeof(texts[0]))
+        abort();
+      memcpy(texts[i], key.ptr, key.len);
+      keys[i] = (struct egw_slice){ texts[i], key.len };
+    }
+    start = bench_now();
+    for (i = 0; i < 1000; i++)
+      evicted += bench_put(store, keys[i]).evicted;
+    used += bench_now() - start;
+    n += 1000;
+  } while (used < bench_seconds && (full || n < BENCH_ENTRIES));
+  if (full != (evicted > 0)) {
+    fprintf(stderr, "micro-cache: %llu answers had to go\n", (unsigned long long)evicted);
+    exit(1);
+  }
+  printf("%-44s %7.0f ns\n", what, used / (double)n * 1e9);
+  return from;
+}
+
+/* A store that is as full as it may be. */
+static void
+bench_evict(unsigned entries)
+{
+  /* about what so many take: less than they need */
+  struct store *store = store_new((uint64_t)entries * 128 + (1u << 16));
+  uint64_t evicted = 0;
+  unsigned i;
+
+  if (store == NULL)
+    abort();
+  for (i = 0; i < entries || evicted == 0; i++)
+    evicted += bench_put(store, bench_numbered(i)).evicted;
+  (void)bench_keep(store, "put, another one has to go", i, true);
+  store_free(store);
+}
+
+static void
+bench_gets(struct store *store)
+{
   char call[2600];
 
   bench_run(store, "eth_getBalance, latest", "eth_getBalance",
@@ -158,6 +221,38 @@ main(int argc, char **argv)
             "[{\"address\":\"0x00000000000000000000000000000000deadbeef\",\"topics\":[\"0x"
             "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef\",null],"
             "\"fromBlock\":\"latest\",\"toBlock\":\"latest\"}]");
+}
+
+int
+main(int argc, char **argv)
+{
+  static const struct option known[] = { { "seconds", required_argument, NULL, 's' },
+                                         { "gets", no_argument, NULL, 'g' },
+                                         { NULL, 0, NULL, 0 } };
+  unsigned entries = BENCH_ENTRIES;
+  struct store *store;
+  bool gets = false;
+  int c;
+
+  while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    if (c == 'g') {
+      gets = true;
+      continue;
+    }
+    if (c != 's') {
+      fprintf(stderr, "usage: %s [--seconds S] [--gets] [ENTRIES]\n", argv[0]);
+      return 2;
+    }
+    bench_seconds = strtod(optarg, NULL);
+  }
+  if (optind < argc)
+    entries = (unsigned)strtoul(argv[optind], NULL, 10);
+  store = bench_fill(entries);
+  bench_gets(store);
+  if (!gets)
+    (void)bench_keep(store, "put, there is room", entries, false);
   store_free(store);
+  if (!gets)
+    bench_evict(entries);
   return 0;
 }

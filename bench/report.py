@@ -76,19 +76,33 @@ def number(value):
         "%.6g" % value
 
 
+def options_of(parser, quick):
+    """What was asked for; `quick`: what --quick sets, {option: value}, where nothing else is said."""
+    parser.add_argument("--quick", action="store_true",
+                        help="tiny: to see that it runs; its figures mean nothing")
+    parser.add_argument("--write", metavar="DOCUMENT",
+                        help="the document to put it in; default: printed")
+    if "--quick" in sys.argv[1:]:
+        parser.set_defaults(**quick)
+        print("--quick: these figures mean nothing", file=sys.stderr)
+    return parser.parse_args()
+
+
 class Report:
     """One benchmark's part of the document. What is told of the machine is as it was when this is
     made: before the benchmark is a load itself."""
 
-    def __init__(self, name, title, doc, path=None, programs=()):
+    def __init__(self, name, title, doc, path=None, programs=(), quick=False):
         """doc: of the script; its second paragraph, up to what it needs, says how it measures.
-        programs: (name, argv that tells the version)."""
+        programs: (name, argv that tells the version). quick: made with --quick."""
         self.name, self.path, self.parts, self.charts = name, path, [], {}
         how = " ".join(doc.split("\n\n")[2].partition(" Needs ")[0].split())
         self.add("## %s\n\n`make bench-%s`. %s\n\nMachine: %s%s.\n" % (
             title, name, how, machine(),
             "".join("; %s %s" % (what, version(*argv)) for what, argv in programs
                                     if shutil.which(argv[0]))))
+        if quick:
+            self.add("**Made with `--quick`: these figures mean nothing.**")
 
     def add(self, text):
         text = text.rstrip("\n") + "\n\n"
