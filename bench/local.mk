@@ -44,10 +44,11 @@ bench_load_SOURCES = bench/load.c bench/load-conn.c bench/load-hist.c bench/load
 bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
-	bench/report.py bench/scale.py bench/plot.py bench/micro.py
+	bench/report.py bench/scale.py bench/plot.py bench/micro.py \
+	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py
 
 .PHONY: bench-proxy
-bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT)
+bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/proxy.py $(BENCH_FLAGS)
 
 # What arrays of calls are worth: see bench/batch.py.
@@ -75,6 +76,16 @@ bench-hits: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
 bench-scale: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT) bench/micro-cache$(EXEEXT) \
 		plugins/example/example1-pass.so$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
+
+# Idle, with idle sessions, for a long reply, after millions of calls: see bench/memory.py.
+.PHONY: bench-memory
+bench-memory: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT) bench/load$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/memory.py $(BENCH_FLAGS)
+
+# What a second worker is worth: see bench/workers.py.
+.PHONY: bench-workers
+bench-workers: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/workers.py $(BENCH_FLAGS)
 
 # All of them, one after the other: make bench BENCH_FLAGS="--write docs/benchmarks.md"
 .PHONY: bench

@@ -9,13 +9,11 @@ an HTTP and over an IPC upstream. All servers share one processor, wrk has anoth
 has one thread. The variants take turns in each round, and the table has medians of the rounds
 with their lowest and highest values, and ratios to asking the node directly. The nodes are
 bench/node (answers at once) and, where it is installed, anvil. Needs wrk, taskset; nginx, haproxy
-and anvil are left out where they are missing. The last table is memory: idle, and with 10,000
-idle connections.
+and anvil are left out where they are missing.
 """
 import argparse
 import json
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -25,7 +23,7 @@ import time
 
 from peers import (BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening,
                    start_haproxy, start_nginx)
-from report import rest_of, version
+from report import HAPROXY, NGINX, Report, WRK, options_of
 
 WRK_SCRIPT = """
 wrk.method = "POST"
@@ -102,14 +100,15 @@ def wrk(servers, port, body, connections, seconds, tries=3):
 def measure(servers, ways, body, connections, options):
     """{way: {"rate": [...], "p50": [...], "p99": [...]}} over the rounds, variants taking turns."""
     out = {name: {"rate": [], "p50": [], "p99": []} for name, _ in ways}
-    for name, port in ways:
+    for name, port in ways if not options.quick else ():
         wrk(servers, port, body, min(16, connections), 1)
     for at in range(options.rounds):
         turn = ways[at % len(ways):] + ways[:at % len(ways)]
         for name, port in turn:
             out[name]["rate"].append(wrk(servers, port, body, connections,
                                          options.seconds)["rate"])
-            single = wrk(servers, port, body, 1, max(2, options.seconds // 2))
+            single = wrk(servers, port, body, 1, 1 if options.quick else
+                         max(2, options.seconds // 2))
             out[name]["p50"].append(single["p50"])
             out[name]["p99"].append(single["p99"])
         print("  round %d of %d" % (at + 1, options.rounds), file=sys.stderr)
@@ -135,104 +134,6 @@ def table(title, result, connections):
 
 def thousands(value):
     return "{:,.0f}".format(value)
-
-
-def rss(pid):
-    """Resident bytes of a process."""
-    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
-        return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1)) * 1024
-
-
-def gateway_pid(process):
-    """taskset becomes the program, so the process is the program."""
-    return process.pid
-
-
-def memory(servers, options):
-    """Idle, and with many idle connections of each kind."""
-    node = start_node(servers, 8)
-    lines = ["### Memory of ethrpc-gw, one worker", "",
-             "| state | resident | for each connection |", "|---|---:|---:|"]
-    for kind in ("http", "ws", "ipc"):
-        path = os.path.join(servers.dir, "gw-%s.ipc" % kind)
-        conf = servers.config("idle-%s.conf" % kind, idle_conf(path, node[1], options.idle))
-        process = start_idle_gateway(servers, conf)
-        where = path if kind == "ipc" else idle_port(servers, process)
-        time.sleep(0.3)
-        before = rss(gateway_pid(process))
-        if kind == "http":
-            lines.append("| idle | %.1f MiB | |" % (before / 2 ** 20))
-        holder = subprocess.Popen([os.path.join(BUILD, "bench", "idle"), kind, str(where),
-                                   str(options.idle)], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE)
-        if not holder.stdout.readline().startswith(b"ready"):
-            raise SystemExit("bench/idle failed over " + kind)
-        after = rss(gateway_pid(process))
-        lines.append("| %s idle connections over %s | %.1f MiB | %.1f KiB |" % (
-            thousands(options.idle), kind, after / 2 ** 20, (after - before) / options.idle / 1024))
-        holder.stdin.close()
-        holder.wait(30)
-        servers.stop(process)
-    return "\n".join(lines) + "\n"
-
-
-def idle_conf(path, ipc, count):
-    return """workers = 1;
-limits = { max_connections = %d; max_connections_per_client = %d; idle_timeout = "10m"; };
-listen = ( { name = "tcp"; address = "127.0.0.1"; port = 0; }, { path = "%s"; } );
-networks = ( { name = "main"; upstreams = ( { name = "node"; url = "ipc://%s"; } ); } );
-""" % (count + 100, count + 100, path, ipc)
-
-
-def start_idle_gateway(servers, conf):
-    env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"))
-    process = servers.start([os.path.join(BUILD, "ethrpc-gw"), "--config", conf], env=env)
-    idle_port(servers, process)
-    return process
-
-
-def idle_port(servers, process):
-    """The port that the gateway says it listens on."""
-    log = os.path.join(servers.dir, "%d.log" % servers.processes.index(process))
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-        found = re.search(r"listening name=tcp address=\S+ port=(\d+)", text)
-        if found and "ready" in text:
-            return int(found.group(1))
-        if process.poll() is not None:
-            raise SystemExit("the gateway ended: " + text)
-        time.sleep(0.05)
-    raise SystemExit("the gateway does not get ready: " + text)
-
-
-def heading(options):
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = re.search(r"model name\s*: (.*)", file.read())
-    return """# Benchmarks
-
-Written by the scripts in bench/, each by the command that its part names; run them to get your own
-numbers (BENCH_FLAGS="--write docs/benchmarks.md" puts them here, `make bench` runs all). All values of a
-table are from one run on one machine, in turns, so compare within a table.
-
-Where the load average of a part is above about 1, other programs were on the machine's two processors: its
-rates and latencies then say little (see how far lowest and highest are apart), its processor times more.
-
-## The way to the node
-
-`make bench-proxy`:
-
-- Machine: %s, %d processors, Linux %s; the node and the proxy share processor %s, wrk has
-  processor %s.
-- ethrpc-gw with one worker and no cache; nginx %s with one worker and kept-alive upstream
-  connections; HAProxy %s with one thread; wrk %s.
-- %d rounds of %d s for each value: the median, and the lowest and highest.
-- bench/node answers at once with a fixed result, so that what is measured is the way to the node.
-%s
-""" % (model.group(1) if model else platform.machine(), os.cpu_count(), platform.release(),
-       SERVER_CPU, LOAD_CPU, version("nginx", "-v"), version("haproxy", "-v"), version("wrk", "-v"),
-       options.rounds, options.seconds, "- %s\n" % options.note if options.note else "")
 
 
 def anvil_program():
@@ -261,8 +162,21 @@ def fill_anvil(port):
     conn.close()
 
 
-def run(options):
-    text = heading(options)
+def part(report, title, result, connections):
+    """A table, all of its figures, and two charts."""
+    report.add(table(title, result, connections))
+    rates = {name: values["rate"] for name, values in result.items()}
+    report.raw(title + ", %d connections" % connections, rates, "requests/s")
+    report.raw(title + ", one connection", {
+        "%s, %s" % (name, key): values[key] for name, values in result.items()
+        for key in ("p50", "p99")}, "us")
+    name = "way-" + re.sub(r"\W+", "-", title.partition(" (")[0].lower())
+    report.bars(name + "-rate", title + ": %d connections" % connections, "requests/s", rates)
+    report.bars(name + "-p50", title + ": one connection", "latency, us, median of each round",
+                {name: values["p50"] for name, values in result.items()})
+
+
+def with_stand_in(report, options):
     jobs = [("bench/node, a small call (8-byte result)", 8, call("eth_chainId")),
             ("bench/node, a full block (300 kB result)", 300000,
              call("eth_getBlockByNumber", "0x10", True))]
@@ -271,30 +185,26 @@ def run(options):
         servers = Servers()
         try:
             ways = variants(servers, start_node(servers, size))
-            text += table(title, measure(servers, ways, body, options.connections, options),
-                          options.connections) + "\n"
+            part(report, title, measure(servers, ways, body, options.connections, options),
+                 options.connections)
         finally:
             servers.close()
-    if anvil_program():
-        servers = Servers()
-        try:
-            node = start_anvil(servers, anvil_program())
-            fill_anvil(node[0])
-            ways = variants(servers, node)
-            for title, body, many in (
-                    ("anvil, a small call", call("eth_chainId"), options.connections),
-                    ("anvil, a full block of 150 transfers",
-                     call("eth_getBlockByNumber", "0x1", True), 4)):
-                print(title, file=sys.stderr)
-                text += table(title, measure(servers, ways, body, many, options), many) + "\n"
-        finally:
-            servers.close()
+
+
+def with_anvil(report, options):
     servers = Servers()
     try:
-        text += memory(servers, options)
+        node = start_anvil(servers, anvil_program())
+        fill_anvil(node[0])
+        ways = variants(servers, node)
+        for title, body, many in (
+                ("anvil, a small call", call("eth_chainId"), options.connections),
+                ("anvil, a full block of 150 transfers",
+                 call("eth_getBlockByNumber", "0x1", True), 4)):
+            print(title, file=sys.stderr)
+            part(report, title, measure(servers, ways, body, many, options), many)
     finally:
         servers.close()
-    return text
 
 
 def main():
@@ -302,20 +212,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--idle", type=int, default=10000, help="idle connections")
-    parser.add_argument("--note", help="a line for the head of the file")
-    parser.add_argument("--write", help="the file to write; default: standard output")
-    options = parser.parse_args()
+    options = options_of(parser, {"rounds": 1, "seconds": 1, "connections": 4})
     for name in ("wrk", "taskset"):
         if not shutil.which(name):
             raise SystemExit("%s is needed" % name)
-    text = run(options)
-    if options.write:
-        text = text.rstrip("\n") + "\n\n" + rest_of(options.write)
-        with open(options.write, "w", encoding="utf-8") as file:
-            file.write(text.rstrip("\n") + "\n")
-    else:
-        print(text)
+    report = Report("proxy", "The way to the node", __doc__, options.write,
+                    [NGINX, HAPROXY, WRK], options.quick)
+    with_stand_in(report, options)
+    if anvil_program() and not options.quick:
+        with_anvil(report, options)
+    report.close()
 
 
 if __name__ == "__main__":

@@ -53,12 +53,6 @@ def next_mark(text):
     return found.start() if found else len(text)
 
 
-def rest_of(path):
-    """All parts but the first one."""
-    text = read(path)
-    return text[next_mark(text):]
-
-
 def linked(text):
     """Names of the charts that a text shows."""
     return set(re.findall(r"\]\(%s/([\w-]+)\.svg\)" % CHARTS, text))
@@ -143,7 +137,7 @@ class Report:
         mark = MARK % self.name
         old = read(self.path)
         if mark not in old:
-            old = old.rstrip("\n") + "\n\n" + mark
+            old = (old.rstrip("\n") + "\n\n").lstrip("\n") + mark
         before, _, behind = old.partition(mark)
         end = next_mark(behind)
         new = before + mark + "\n" + "".join(self.parts) + behind[end:]
