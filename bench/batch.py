@@ -23,7 +23,7 @@ import time
 
 import proxy
 from proxy import BUILD, Servers, listening, thousands
-from report import HAPROXY, WRK, Report
+from report import HAPROXY, WRK, Report, need, options_of
 
 DISTINCT = """
 wrk.method = "POST"
@@ -95,12 +95,12 @@ def ways_to(servers, node, stage):
     return out
 
 
-def load(options, service_us):
+def load(report, options, service_us):
     servers = Servers()
     try:
         ways = ways_to(servers, start_node(servers, "node", service_us), options.stage)
         got = {name: [] for name, _ in ways}
-        for _, port in ways:
+        for _, port in ways if not options.quick else ():
             wrk(servers, port, options.connections, 1)
         for at in range(options.rounds):
             for name, port in ways[at % len(ways):] + ways[:at % len(ways)]:
@@ -118,7 +118,11 @@ def load(options, service_us):
             name, thousands(statistics.median(rates)), thousands(min(rates)), thousands(max(rates)),
             statistics.median(rates) / base, statistics.median(x[1] for x in runs),
             statistics.median(x[2] for x in runs)))
-    return "\n".join(lines) + "\n\n"
+    report.add("\n".join(lines))
+    rates = {name: [x[0] for x in runs] for name, runs in got.items()}
+    title = "small distinct calls, node takes %d us for each" % service_us
+    report.raw(title, rates, "requests/s")
+    report.bars("batch-%dus" % service_us, title.capitalize(), "requests/s", rates)
 
 
 def ask_array(port, count):
@@ -136,7 +140,7 @@ def ask_array(port, count):
     return took
 
 
-def arrays(options, count=100, service_us=2000):
+def arrays(report, options, count=100, service_us=2000):
     servers = Servers()
     try:
         ways = ways_to(servers, start_node(servers, "slow", service_us), options.stage)
@@ -154,7 +158,10 @@ def arrays(options, count=100, service_us=2000):
         lines.append("| %s | %.1f ms (%.1f-%.1f) | %.1f |" % (
             name, statistics.median(runs), min(runs), max(runs),
             1000 * direct / statistics.median(runs)))
-    return "\n".join(lines) + "\n\n"
+    report.add("\n".join(lines))
+    times = {name: [1000 * x for x in runs[2:]] for name, runs in got.items()}
+    report.raw("one array of %d calls" % count, times, "ms")
+    report.bars("batch-array", "One array of %d calls" % count, "ms", times)
 
 
 def main():
@@ -165,17 +172,15 @@ def main():
     parser.add_argument("--service-us", default="0,100,2000", help="of the nodes, by commas")
     parser.add_argument("--stage", default="", help="options of the stage `batch`")
     parser.add_argument("--only", choices=["load", "arrays"])
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
-    for name in ("wrk", "taskset"):
-        if not shutil.which(name):
-            raise SystemExit("%s is needed" % name)
-    report = Report("batch", "Calls that share requests", __doc__, options.write, [HAPROXY, WRK])
+    options = options_of(parser, {"rounds": 1, "seconds": 1, "connections": 4, "service_us": "100"})
+    need("wrk", "taskset")
+    report = Report("batch", "Calls that share requests", __doc__, options.write, [HAPROXY, WRK],
+                    options.quick)
     if options.only != "arrays":
         for text in options.service_us.split(","):
-            report.add(load(options, int(text)))
+            load(report, options, int(text))
     if options.only != "load":
-        report.add(arrays(options))
+        arrays(report, options)
     report.close()
 
 

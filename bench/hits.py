@@ -32,7 +32,7 @@ import time
 
 from proxy import BUILD, HERE, LOAD_CPU, Servers, free_port, listening, thousands
 from push import cpu_ns
-from report import NGINX, Report
+from report import NGINX, Report, need, options_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
 from chain import Chain         # noqa: E402
@@ -252,6 +252,18 @@ def hits_table(options, title, got, asked):
     return "\n".join(lines)
 
 
+def figures(report, title, got):
+    """Every round's, and a chart of the processor time."""
+    rates = {name: [r["rate"] for r in runs] for name, runs in got.items()}
+    costs = {name: [r["cpu"] for r in runs] for name, runs in got.items()}
+    report.raw(title, rates, "answers/s")
+    report.raw(title + ": processor time", costs, "us an answer")
+    name = "hits-" + title.split(",")[0].replace(" ", "-")
+    report.bars(name + "-rate", "From the cache: " + title, "answers/s", rates)
+    report.bars(name + "-cost", "From the cache: " + title, "us of processor time an answer",
+                costs)
+
+
 # --- pollers -------------------------------------------------------------------------------
 
 POLLED = [("eth_blockNumber", []), ("eth_getBalance", [ADDRESS, "latest"]),
@@ -329,18 +341,21 @@ def main():
     parser.add_argument("--pollers", type=int, default=50)
     parser.add_argument("--poll-seconds", type=float, default=20)
     parser.add_argument("--only", choices=["small", "block", "pollers"])
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
+    options = options_of(parser, {"rounds": 1, "seconds": 0.1, "connections": 4, "pollers": 5,
+                                  "poll_seconds": 0.6})
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("hits", "Answers from the cache", __doc__, options.write, [NGINX])
+    report = Report("hits", "Answers from the cache", __doc__, options.write, [NGINX],
+                    options.quick)
     for title, method, params in CALLS:
         if options.only in (None, "block" if params[-1:] == [True] else "small"):
             print(title, file=sys.stderr)
             got, asked = hits(options, title, method, params)
             report.add(hits_table(options, title, got, asked))
+            figures(report, title, got)
     if options.only in (None, "pollers"):
         report.add(pollers(options))
     report.close()

@@ -45,7 +45,7 @@ bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
 	bench/report.py bench/scale.py bench/plot.py bench/micro.py \
-	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py
+	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py bench/all.py
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
@@ -87,9 +87,12 @@ bench-memory: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT) bench/l
 bench-workers: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/workers.py $(BENCH_FLAGS)
 
-# All of them, one after the other: make bench BENCH_FLAGS="--write docs/benchmarks.md"
-.PHONY: bench
-bench:
-	@for name in proxy hits push batch walk scale; do \
-	  $(MAKE) $(AM_MAKEFLAGS) bench-$$name || exit 1; \
-	done
+# All of them, one after the other: make bench BENCH_FLAGS="--write docs/benchmarks.md"; and tiny,
+# to see that they run: make bench-quick
+bench_programs = ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT) bench/load$(EXEEXT) \
+	bench/fanout$(EXEEXT) bench/micro-scan$(EXEEXT) bench/micro-cache$(EXEEXT) \
+	bench/micro-chain$(EXEEXT)
+.PHONY: bench bench-quick
+bench bench-quick: all $(bench_programs)
+	@quick=; test $@ = bench || quick=--quick; \
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/all.py $$quick $(BENCH_FLAGS)

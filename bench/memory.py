@@ -17,7 +17,6 @@ import argparse
 import os
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ import time
 import bigreply
 import growth
 from proxy import BUILD, LOAD_CPU, Servers, start_node, thousands
-from report import Report, options_of
+from report import Report, need, options_of
 
 MIB = 2.0 ** 20
 KINDS = ("http", "ws", "ipc")
@@ -261,8 +260,7 @@ def main():
     parser.add_argument("--only", choices=["idle", "reply", "calls"])
     options = options_of(parser, {"rounds": 1, "idle": 100, "reply_mb": 20, "stall": 0.1,
                                   "pace": 400, "calls": 20000})
-    if not shutil.which("taskset"):
-        raise SystemExit("taskset is needed")
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     report = Report("memory", "Memory", __doc__, options.write, quick=options.quick)

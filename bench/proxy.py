@@ -21,9 +21,7 @@ import subprocess
 import sys
 import time
 
-from peers import (BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening,
-                   start_haproxy, start_nginx)
-from report import HAPROXY, NGINX, Report, WRK, options_of
+from report import HAPROXY, NGINX, Report, WRK, need, options_of
 
 WRK_SCRIPT = """
 wrk.method = "POST"
@@ -105,10 +103,10 @@ def measure(servers, ways, body, connections, options):
     for at in range(options.rounds):
         turn = ways[at % len(ways):] + ways[:at % len(ways)]
         for name, port in turn:
-            out[name]["rate"].append(wrk(servers, port, body, connections,
-                                         options.seconds)["rate"])
-            single = wrk(servers, port, body, 1, 1 if options.quick else
-                         max(2, options.seconds // 2))
+            many = wrk(servers, port, body, connections, options.seconds)
+            single = many if options.quick else wrk(servers, port, body, 1,
+                                                    max(2, options.seconds // 2))
+            out[name]["rate"].append(many["rate"])
             out[name]["p50"].append(single["p50"])
             out[name]["p99"].append(single["p99"])
         print("  round %d of %d" % (at + 1, options.rounds), file=sys.stderr)
@@ -212,10 +210,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
     parser.add_argument("--connections", type=int, default=32)
-    options = options_of(parser, {"rounds": 1, "seconds": 1, "connections": 4})
-    for name in ("wrk", "taskset"):
-        if not shutil.which(name):
-            raise SystemExit("%s is needed" % name)
+    options = options_of(parser, {"rounds": 1, "seconds": 1, "connections": 1})
+    need("wrk", "taskset")
     report = Report("proxy", "The way to the node", __doc__, options.write,
                     [NGINX, HAPROXY, WRK], options.quick)
     with_stand_in(report, options)

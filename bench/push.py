@@ -20,7 +20,7 @@ import sys
 import time
 
 from proxy import BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening, thousands
-from report import Report
+from report import Report, need, options_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
 from chain import Chain, word   # noqa: E402
@@ -159,17 +159,22 @@ def measure(options, connections, each):
     return got
 
 
+def cost(options, events, got):
+    """Microseconds of processor time for each event that was delivered: {sender: [...]}."""
+    return {name: [used / 1e3 / events / options.heads for _, used, _ in runs]
+            for name, runs in got.items()}
+
+
 def rows(options, connections, each, got):
     events = connections * each
-    cost = {name: [used / 1e3 / events / options.heads for _, used, _ in runs]
-            for name, runs in got.items()}
-    bare = statistics.median(cost["bare send()"])
+    costs = cost(options, events, got)
+    bare = statistics.median(costs["bare send()"])
     for name, runs in got.items():
         took = [x * 1e3 for times, _, _ in runs for x in times]
         yield "| %s | %s | %s | %d | %.1f ms | %.1f ms | %.2f us (%.2f-%.2f) | %.2f |" % (
             thousands(events), thousands(connections), name, runs[0][2] / events,
-            at_share(took, 0.5), at_share(took, 0.99), statistics.median(cost[name]),
-            min(cost[name]), max(cost[name]), statistics.median(cost[name]) / bare)
+            at_share(took, 0.5), at_share(took, 0.99), statistics.median(costs[name]),
+            min(costs[name]), max(costs[name]), statistics.median(costs[name]) / bare)
 
 
 def main():
@@ -179,13 +184,15 @@ def main():
     parser.add_argument("--subscribers", default="1000,10000", help="numbers, joined by commas")
     parser.add_argument("--each", default="1,100", help="subscriptions of a connection")
     parser.add_argument("--pace", type=float, default=0.25, help="seconds between heads")
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
+    options = options_of(parser, {"rounds": 1, "heads": 2, "subscribers": "100", "pace": 0.02})
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("push", "Heads told to subscribers", __doc__, options.write)
+    report = Report("push", "Heads told to subscribers", __doc__, options.write,
+                    quick=options.quick)
+    costs = {}
     lines = ["### One head to many subscribers over WebSocket, %d rounds of %d heads" % (
         options.rounds, options.heads), "",
         "| subscriptions | connections | sender | bytes | last one has it, p50 | p99 | processor "
@@ -197,7 +204,12 @@ def main():
             print("%d subscriptions, %d on each connection" % (count, each), file=sys.stderr)
             got = measure(options, count // each, each)
             lines += rows(options, count // each, each, got)
+            for name, values in cost(options, count, got).items():
+                costs["%s subscriptions, %d on each connection, %s" % (
+                    thousands(count), each, name)] = values
     report.add("\n".join(lines))
+    report.raw("the processor time of an event", costs, "us")
+    report.bars("push", "A head to many subscribers", "us of processor time each", costs)
     report.close()
 
 

@@ -16,6 +16,7 @@ import plot
 
 MARK = "<!-- make bench-%s -->\n"
 CHARTS = "benchmarks"
+LEFT_OUT = 77
 NGINX = ("nginx", ("nginx", "-v"))
 HAPROXY = ("HAProxy", ("haproxy", "-v"))
 WRK = ("wrk", ("wrk", "-v"))
@@ -37,6 +38,25 @@ def version(*argv):
         return found.group(1) if found else "?"
     except OSError:
         return "missing"
+
+
+def built():
+    """What is measured, and how it was made, as far as it can be known."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    folder = os.environ.get("EGW_BUILD") or os.path.dirname(here)
+    text = "ethrpc-gw " + version(os.path.join(folder, "ethrpc-gw"), "--version")
+    try:
+        done = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"],
+                              capture_output=True, text=True, timeout=10, check=False)
+        if done.returncode == 0:
+            text += " (commit %s)" % done.stdout.strip()
+    except OSError:
+        pass
+    make = dict(re.findall(r"^(CC|CFLAGS) = (.*)$", read(os.path.join(folder, "Makefile")), re.M))
+    if make:
+        compiler = make["CC"].split()[0]
+        text += ", %s %s %s" % (compiler, version(compiler, "-dumpfullversion"), make["CFLAGS"])
+    return text
 
 
 def read(path):
@@ -70,6 +90,17 @@ def number(value):
         "%.6g" % value
 
 
+def need(*programs):
+    """A part whose programs are missing is left out: all.py and the tests know by this status."""
+    for name in programs:
+        if not shutil.which(name):
+            print("%s is needed: left out" % name, file=sys.stderr)
+            sys.exit(LEFT_OUT)
+    if os.cpu_count() < 2:
+        print("two processors are needed: left out", file=sys.stderr)
+        sys.exit(LEFT_OUT)
+
+
 def options_of(parser, quick):
     """What was asked for; `quick`: what --quick sets, {option: value}, where nothing else is said."""
     parser.add_argument("--quick", action="store_true",
@@ -90,9 +121,9 @@ class Report:
         """doc: of the script; its second paragraph, up to what it needs, says how it measures.
         programs: (name, argv that tells the version). quick: made with --quick."""
         self.name, self.path, self.parts, self.charts = name, path, [], {}
-        how = " ".join(doc.split("\n\n")[2].partition(" Needs ")[0].split())
-        self.add("## %s\n\n`make bench-%s`. %s\n\nMachine: %s%s.\n" % (
-            title, name, how, machine(),
+        how = " ".join(doc.split("\n\n")[2].split()).partition(" Needs ")[0]
+        self.add("## %s\n\n`make bench-%s`. %s\n\nMachine: %s; %s%s.\n" % (
+            title, name, how, machine(), built(),
             "".join("; %s %s" % (what, version(*argv)) for what, argv in programs
                                     if shutil.which(argv[0]))))
         if quick:

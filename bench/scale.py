@@ -21,7 +21,7 @@ import sys
 
 from hits import ADDRESS, CACHE, CALLS, CONF, await_hit, call, load
 from proxy import BUILD, HERE, LOAD_CPU, Servers, free_port, listening, thousands
-from report import Report
+from report import Report, need, options_of
 from walk import write_recording
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
@@ -62,7 +62,8 @@ def turns(options, sizes, one):
     return got
 
 
-def rows(name, got):
+def rows(name, got, costs):
+    costs[name] = got
     first = statistics.median(next(iter(got.values())))
     for size, costs in got.items():
         yield "| %s | %s | %.2f us (%.2f-%.2f) | %.2f |" % (
@@ -84,7 +85,7 @@ def hit_gateway(servers, node, passes):
     return port, body, process
 
 
-def hits(options):
+def hits(options, costs):
     servers = Servers()
     node = Node("ipc", Chain(), folder=servers.dir)
     try:
@@ -92,17 +93,17 @@ def hits(options):
         for kind in ("http", "ws"):
             got = turns(options, options.connections, lambda n, k=kind: load(
                 (k, port, body, process), n, options.seconds)["cpu"])
-            yield from rows("connections, hits over " + kind.upper(), got)
+            yield from rows("connections, hits over " + kind.upper(), got, costs)
         ways = {n: hit_gateway(servers, node, n) for n in options.stages}
         got = turns(options, options.stages, lambda n: load(
             ("ws", *ways[n]), 64, options.seconds)["cpu"])
-        yield from rows("further stages, hits over WS", got)
+        yield from rows("further stages, hits over WS", got, costs)
     finally:
         node.close()
         servers.close()
 
 
-def upstreams(options):
+def upstreams(options, costs):
     servers = Servers()
     try:
         recording = os.path.join(servers.dir, "blocks.io")
@@ -121,7 +122,7 @@ def upstreams(options):
             ways[size] = (ways[size], call("eth_getBalance", [ADDRESS, "earliest"]), process)
         got = turns(options, options.upstreams, lambda n: load(
             ("ws", *ways[n]), 64, options.seconds)["cpu"])
-        yield from rows("upstreams, calls over WS", got)
+        yield from rows("upstreams, calls over WS", got, costs)
     finally:
         servers.close()
 
@@ -142,21 +143,32 @@ def main():
     parser.add_argument("--stages", type=numbers, default=[0, 1, 16])
     parser.add_argument("--upstreams", type=numbers, default=[1, 8, 64])
     parser.add_argument("--entries", type=numbers, default=[1000, 1000000])
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
+    options = options_of(parser, {
+        "rounds": 1, "seconds": 0.1, "connections": [4, 8], "stages": [0, 2], "upstreams": [1, 2],
+        "entries": []})
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("scale", "More of everything", __doc__, options.write)
+    report = Report("scale", "More of everything", __doc__, options.write, quick=options.quick)
     lines = ["| how many | of what | processor time of a call (lowest-highest) | of the first |",
              "|---:|---|---:|---:|"]
-    lines += hits(options)
-    lines += upstreams(options)
+    costs = {}
+    lines += hits(options, costs)
+    lines += upstreams(options, costs)
     if options.entries:
         lines += rows("answers in the cache, the lookup alone", turns(
-            options, options.entries, lookup))
+            options, options.entries, lookup), costs)
     report.add("\n".join(lines))
+    report.raw("the processor time of a call", {
+        "%s %s" % (thousands(size), name): values
+        for name, got in costs.items() for size, values in got.items()}, "us")
+    for what in ("connections", "further stages", "upstreams"):
+        report.lines("scale-" + what.split()[-1], "More %s" % what.split()[-1], what,
+                     "us of processor time a call",
+                     {name.partition(", ")[2]: got for name, got in costs.items()
+                      if name.startswith(what)}, log_x=what != "further stages")
     report.close()
 
 

@@ -26,7 +26,7 @@ import time
 
 import proxy
 from proxy import BUILD, SERVER_CPU, LOAD_CPU, Servers, free_port, listening
-from report import Report
+from report import Report, need, options_of
 
 TAIL = 64                        # blocks above those that are walked
 FINAL = 20                       # of them above the finalized one
@@ -304,9 +304,11 @@ def main():
     parser.add_argument("--clients", default="http", help="http, ws, ipc, joined by commas")
     parser.add_argument("--upstream", default="http", choices=("http", "ws", "ipc"))
     parser.add_argument("--stage", default="", help="options of prefetch")
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
-    report = Report("walk", "A walk through full blocks", __doc__, options.write)
+    options = options_of(parser, {"rounds": 1, "blocks": 20, "delays": "1",
+                                  "clients": "http,ws,ipc"})
+    need("taskset")
+    report = Report("walk", "A walk through full blocks", __doc__, options.write,
+                    quick=options.quick)
     servers = Servers()
     os.sched_setaffinity(0, {int(LOAD_CPU)} if os.cpu_count() > 1 else {int(SERVER_CPU)})
     try:
@@ -318,6 +320,10 @@ def main():
                 print("%s, %d ms" % (kind, delay), file=sys.stderr)
                 out, counted = measure(servers, options, recording, kind, delay)
                 report.add(table(options, kind, delay, out, counted))
+                title = "%s blocks over %s, %d ms from the node" % (
+                    proxy.thousands(options.blocks), kind.upper(), delay)
+                report.raw(title, out, "seconds")
+                report.bars("walk-%s-%dms" % (kind, delay), "A walk: " + title, "seconds", out)
         report.close()
     finally:
         servers.close()

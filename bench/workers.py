@@ -20,14 +20,13 @@ import argparse
 import os
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
 
 from hits import CACHE, CALLS, COALESCE, CONF, await_hit, call
 from proxy import BUILD, HERE, Servers, free_port, listening, thousands
-from report import Report, options_of
+from report import Report, need, options_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
 from chain import Chain         # noqa: E402
@@ -154,8 +153,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--connections", type=int, default=32, help="for each worker")
     options = options_of(parser, {"rounds": 1, "seconds": 0.1, "connections": 8})
-    if not shutil.which("taskset"):
-        raise SystemExit("taskset is needed")
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     report = Report("workers", "Workers", __doc__, options.write, quick=options.quick)
