@@ -6,7 +6,8 @@
 
 Its parts are the scripts beside it that name a `make bench-NAME` of their own; all but its own
 options go to each of them. A part that fails does not keep the others from running; a part whose
-programs are missing is left out. At the end it says how it went; the exit status is 1 if any failed.
+programs are missing is left out. At the end it says how it went; the exit status is 1 if any
+failed.
 """
 import argparse
 import os
@@ -30,7 +31,8 @@ def parts():
             with open(os.path.join(HERE, name), encoding="utf-8") as file:
                 if re.search(r"^    make bench-%s\b" % re.escape(name[:-3]), file.read(), re.M):
                     found.append(name[:-3])
-    return sorted(found, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    order = {name: place for place, name in enumerate(FIRST)}
+    return sorted(found, key=lambda name: (order.get(name, len(FIRST)), name))
 
 
 def minutes(seconds):
@@ -46,7 +48,8 @@ def run(names, flags):
     began, results = time.monotonic(), {}
     for number, name in enumerate(names, 1):
         at = time.monotonic()
-        say("== %d of %d: %s (%s since the start)" % (number, len(names), name, minutes(at - began)))
+        say("== %d of %d: %s (%s since the start)" % (number, len(names), name,
+                                                      minutes(at - began)))
         done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py"), *flags],
                               stdin=subprocess.DEVNULL, check=False)
         results[name] = (time.monotonic() - at, done.returncode)

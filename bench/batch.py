@@ -21,8 +21,9 @@ import subprocess
 import sys
 import time
 
-import proxy
-from proxy import BUILD, Servers, listening, thousands
+import peers
+from peers import BUILD, Servers, listening
+from proxy import thousands
 from report import HAPROXY, WRK, Report, need, options_of
 
 DISTINCT = """
@@ -60,7 +61,7 @@ def start_node(servers, name, service_us=0):
 
 
 def start_gateway(servers, url, stage=None):
-    port = proxy.free_port()
+    port = peers.free_port()
     conf = servers.config("gw-%d.conf" % port, CONF % (
         port, "" if stage is None else STAGE % stage, url))
     env = dict(os.environ, EGW_PLUGIN_PATH=os.path.join(BUILD, "plugins"))
@@ -70,7 +71,7 @@ def start_gateway(servers, url, stage=None):
 
 def wrk(servers, port, connections, seconds):
     script = servers.config("distinct.lua", DISTINCT)
-    done = subprocess.run(["taskset", "-c", proxy.LOAD_CPU, "wrk", "-t1", "-c%d" % connections,
+    done = subprocess.run(["taskset", "-c", peers.LOAD_CPU, "wrk", "-t1", "-c%d" % connections,
                            "-d%ds" % seconds, "--timeout", "30s", "-s", script,
                            "http://127.0.0.1:%d/" % port],
                           capture_output=True, text=True, timeout=seconds + 60, check=False)
@@ -88,7 +89,7 @@ def ways_to(servers, node, stage):
     url = "http://127.0.0.1:%d" % port
     out = [("node, directly", port)]
     if shutil.which("haproxy"):
-        out.append(("HAProxy", proxy.start_haproxy(servers, port)[0]))
+        out.append(("HAProxy", peers.start_haproxy(servers, port)[0]))
     out.append(("ethrpc-gw over HTTP, each call alone", start_gateway(servers, url)))
     out.append(("ethrpc-gw over HTTP, `batch`", start_gateway(servers, url, stage)))
     out.append(("ethrpc-gw over IPC", start_gateway(servers, "ipc://" + path)))

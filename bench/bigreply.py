@@ -214,8 +214,8 @@ class Client:
         body = json.dumps(call, separators=(",", ":")).encode()
         self.reader.begin(want / 2)
         if self.kind == "http":
-            self.sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-                              b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            self.sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+                              b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             read_http(self.reader)
         elif self.kind == "ws":
             self.sock.sendall(struct.pack(">BBH", 0x81, 0xfe, len(body)) + b"\0\0\0\0" + body)

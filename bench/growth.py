@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from proxy import BUILD, LOAD_CPU, SERVER_CPU, Servers, free_port, thousands
+from peers import BUILD, LOAD_CPU, SERVER_CPU, Servers, free_port
+from proxy import thousands
 from walk import TAIL, head_known, start, write_recording
 
 MIB = 2.0 ** 20
@@ -53,8 +54,9 @@ def mixture():
              request("eth_getBlockByNumber", "0x7", False)]
     calls += usual * (ACCOUNTS // len(usual))
     for n in range(ACCOUNTS // 10):
-        calls.append(request("eth_call", {"to": account(n), "data": "0x"}, "latest"))  # the node's error
-        calls.append(request("admin_peers"))                                  # the gateway's
+        # an error of the node, which knows no such call; and two of the gateway
+        calls.append(request("eth_call", {"to": account(n), "data": "0x"}, "latest"))
+        calls.append(request("admin_peers"))
         calls.append(request("eth_getBlockByNumber", "no number", n))
     calls += [request("eth_getBlockByNumber", hex(1 + n), True) for n in range(BLOCKS)] * 2
     return calls

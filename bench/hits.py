@@ -30,7 +30,8 @@ import sys
 import threading
 import time
 
-from proxy import BUILD, HERE, LOAD_CPU, Servers, free_port, listening, thousands
+from peers import BUILD, HERE, LOAD_CPU, Servers, free_port, listening
+from proxy import thousands
 from push import cpu_ns
 from report import NGINX, Report, need, options_of
 

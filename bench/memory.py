@@ -25,7 +25,8 @@ import time
 
 import bigreply
 import growth
-from proxy import BUILD, LOAD_CPU, Servers, start_node, thousands
+from peers import BUILD, LOAD_CPU, Servers
+from proxy import start_node, thousands
 from report import Report, need, options_of
 
 MIB = 2.0 ** 20

@@ -142,7 +142,7 @@ def scanners(report, options):
             ["--at-least", str(BLOCK_COUNTED), path])
 
 
-# --- the cache --------------------------------------------------------------------------------------
+# --- the cache -----------------------------------------------------------------------------------
 
 def cache(report, options):
     got = {}
@@ -160,7 +160,7 @@ def cache(report, options):
     report.bars("cache-alone", "The cache alone", "ns", got)
 
 
-# --- the chain --------------------------------------------------------------------------------------
+# --- the chain -----------------------------------------------------------------------------------
 
 def slope(points):
     """Least squares: {x: y}."""

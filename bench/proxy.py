@@ -19,8 +19,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 
+from peers import (BUILD, LOAD_CPU, Servers, free_port, listening, start_haproxy,
+                   start_nginx)
 from report import HAPROXY, NGINX, Report, WRK, need, options_of
 
 WRK_SCRIPT = """
@@ -34,6 +35,7 @@ function done(summary, latency, requests)
     e.connect + e.read + e.write + e.status + e.timeout))
 end
 """
+
 
 def start_node(servers, size):
     """bench/node: (port, ipc path)."""
@@ -82,7 +84,8 @@ def wrk(servers, port, body, connections, seconds, tries=3):
     """One run. A slow node may still be busy with what an earlier run gave up: then again."""
     script = servers.config("ask.lua", WRK_SCRIPT % body)
     done = subprocess.run(["taskset", "-c", LOAD_CPU, "wrk", "-t1", "-c%d" % connections,
-                           "-d%ds" % seconds, "--timeout", "30s", "-s", script, "http://127.0.0.1:%d/" % port],
+                           "-d%ds" % seconds, "--timeout", "30s", "-s", script,
+                           "http://127.0.0.1:%d/" % port],
                           capture_output=True, text=True, timeout=seconds + 60, check=False)
     found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", done.stdout)
     if not found:

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import time
 
-from proxy import BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening, thousands
+from peers import BUILD, HERE, LOAD_CPU, SERVER_CPU, Servers, free_port, listening
+from proxy import thousands
 from report import Report, need, options_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))

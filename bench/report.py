@@ -102,7 +102,8 @@ def need(*programs):
 
 
 def options_of(parser, quick):
-    """What was asked for; `quick`: what --quick sets, {option: value}, where nothing else is said."""
+    """What was asked for. `quick`: what --quick sets, {option: value}, where nothing else is
+    said."""
     parser.add_argument("--quick", action="store_true",
                         help="tiny: to see that it runs; its figures mean nothing")
     parser.add_argument("--write", metavar="DOCUMENT",

@@ -20,7 +20,8 @@ import subprocess
 import sys
 
 from hits import ADDRESS, CACHE, CALLS, CONF, await_hit, call, load
-from proxy import BUILD, HERE, LOAD_CPU, Servers, free_port, listening, thousands
+from peers import BUILD, HERE, LOAD_CPU, Servers, free_port, listening
+from proxy import thousands
 from report import Report, need, options_of
 from walk import write_recording
 

@@ -24,8 +24,8 @@ import struct
 import sys
 import time
 
-import proxy
-from proxy import BUILD, SERVER_CPU, LOAD_CPU, Servers, free_port, listening
+from peers import BUILD, SERVER_CPU, LOAD_CPU, Servers, free_port, listening
+from proxy import thousands
 from report import Report, need, options_of
 
 TAIL = 64                        # blocks above those that are walked
@@ -284,7 +284,7 @@ def measure(servers, options, recording, kind, delay):
 def table(options, kind, delay, out, counted):
     direct = statistics.median(out["node, directly"])
     lines = ["### %s full blocks one by one over %s, %d ms from the node"
-             % (proxy.thousands(options.blocks), kind.upper(), delay), "",
+             % (thousands(options.blocks), kind.upper(), delay), "",
              "| way | seconds (lowest-highest) | of direct | times as fast |", "|---|---:|---:|---:|"]
     for way, values in out.items():
         middle = statistics.median(values)
@@ -321,7 +321,7 @@ def main():
                 out, counted = measure(servers, options, recording, kind, delay)
                 report.add(table(options, kind, delay, out, counted))
                 title = "%s blocks over %s, %d ms from the node" % (
-                    proxy.thousands(options.blocks), kind.upper(), delay)
+                    thousands(options.blocks), kind.upper(), delay)
                 report.raw(title, out, "seconds")
                 report.bars("walk-%s-%dms" % (kind, delay), "A walk: " + title, "seconds", out)
         report.close()

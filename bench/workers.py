@@ -25,7 +25,8 @@ import subprocess
 import sys
 
 from hits import CACHE, CALLS, COALESCE, CONF, await_hit, call
-from proxy import BUILD, HERE, Servers, free_port, listening, thousands
+from peers import BUILD, HERE, Servers, free_port, listening
+from proxy import thousands
 from report import Report, need, options_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
