@@ -70,20 +70,22 @@ def by_thread(pid):
     return out
 
 
-def load(options, gateway, kind, workers):
-    """{"rate", "cpu" (us of a call), "busier" (share)}"""
+def load(options, gateway, kind, workers, tries=5):
+    """{"rate", "cpu" (us of a call), "busier" (share)}. Without any answer: once more."""
     port, path, process = gateway
     before = by_thread(process.pid)
     loads = [subprocess.Popen(
         ["taskset", "-c", processors()[1], os.path.join(BUILD, "bench", "load"), kind,
          path if kind == "ipc" else str(port), str(options.connections),
          str(int(options.seconds * 1000)), call(*CALLS[0][1:])],
-        stdout=subprocess.PIPE, text=True) for _ in range(workers)]
-    said = [each.communicate(timeout=options.seconds + 60)[0] for each in loads]
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(workers)]
+    said = [each.communicate(timeout=options.seconds + 60) for each in loads]
     used = [ns - before.get(task, 0) for task, ns in by_thread(process.pid).items()]
-    found = [re.match(r"RESULT (\d+) (\d+) ", text) for text in said]
+    found = [re.match(r"RESULT (\d+) (\d+) ", out) for out, _ in said]
+    if not all(found) and any("no answer" in error for _, error in said) and tries > 1:
+        return load(options, gateway, kind, workers, tries - 1)
     if not all(found):
-        raise SystemExit("bench/load failed: " + "".join(said))
+        raise SystemExit("bench/load failed: " + "".join(out + error for out, error in said))
     count = sum(int(one.group(1)) for one in found)
     return {"rate": sum(int(one.group(1)) / (int(one.group(2)) / 1e6) for one in found),
             "cpu": sum(used) / 1e3 / count, "busier": max(used) / sum(used)}
