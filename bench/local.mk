@@ -45,7 +45,9 @@ bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
 	bench/report.py bench/scale.py bench/plot.py bench/micro.py \
-	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py bench/all.py
+	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py bench/all.py \
+	bench/mix.py bench/peers.py bench/peers/nginx.conf bench/peers/haproxy.cfg \
+	bench/peers/erpc.yaml bench/peers/erpc-cache.yaml bench/peers/proxyd.toml
 
 .PHONY: bench-proxy
 bench-proxy: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
@@ -76,6 +78,11 @@ bench-hits: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
 bench-scale: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT) bench/micro-cache$(EXEEXT) \
 		plugins/example/example1-pass.so$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
+
+# A mixed load, beside nginx, HAProxy, eRPC and proxyd: see bench/mix.py.
+.PHONY: bench-mix
+bench-mix: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/load$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/mix.py $(BENCH_FLAGS)
 
 # Idle, with idle sessions, for a long reply, after millions of calls: see bench/memory.py.
 .PHONY: bench-memory

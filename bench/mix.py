@@ -51,6 +51,8 @@ SHARES = [("eth_call", 8000), ("eth_getBlockReceipts", 8000), ("debug_storageRan
           ("eth_getTransactionReceipt", 4000), ("ots_getBlockTransactions", 4000),
           ("eth_getBlockByNumber", 3374), ("eth_getBlockByHash", 3095)]
 
+MANY, LONGER = 5000, 3           # so many connections are measured so many times as long
+
 SMALL = '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x%040x","latest"]}'
 
 
@@ -183,7 +185,7 @@ class Asker:
         if done.returncode != 0:
             return {"failed": done.stderr.strip().rpartition("bench/load: ")[2]}
         got = json.loads(done.stdout)
-        warm = (seconds + min(0.5, seconds / 4)) / seconds if rate is None else 1.0
+        warm = 1 + min(0.5, seconds / 4) / seconds      # calls of the warm-up are not counted
         got["cpu"] = (way.used() - before) / 1e3 / max(1, got["calls"] * warm)
         return got
 
@@ -234,9 +236,9 @@ def row(name, runs, first, before):
     if not rates:
         return "| %s%s | | | | | | | %s |" % (before, name, wrong(runs))
     cpu = good(runs, "cpu")
-    share = statistics.median(rates) / statistics.median(first) if first else None
+    whole = statistics.median(first) if first else 0
     return "| %s%s | %s | %s | %s | %s | %s | %s | %s |" % (
-        before, name, spread(rates), "" if share is None else "%.2f" % share,
+        before, name, spread(rates), "%.2f" % (statistics.median(rates) / whole) if whole else "",
         *(time_of(statistics.median(good(runs, key))) for key in ("p50", "p99", "p99.9")),
         spread(cpu, lambda v: "%.1f" % v) if max(cpu) > 0 else "", wrong(runs))
 
@@ -259,8 +261,9 @@ def closed(options, report, asker, service, mix):
         ways = ways_to(servers, start_node(servers, "--mix", "--chain", "--service-us",
                                            str(service)), options.ways)
         for count in options.connections:
-            got = turns(options, ways, lambda way, warm, n=count: asker.run(
-                way, mix, n, seconds=min(0.5, options.seconds) if warm else None))
+            long = options.seconds * (LONGER if count >= MANY else 1)
+            got = turns(options, ways, lambda way, warm, n=count, s=long: asker.run(
+                way, mix, n, seconds=min(0.5, s) if warm else s))
             first = good(got.get(DIRECT, []), "rate")
             for name, runs in got.items():
                 lines.append(row(name, runs, first, thousands(count) + " | "))
