@@ -3,6 +3,7 @@
 script_tests += \
 	t/wire-s-faults.t \
 	t/admin-pages.t \
+	t/bench-load.t \
 	t/bench-plot.t \
 	t/bench-smoke.t \
 	t/client-facts.t \
