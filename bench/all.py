@@ -43,17 +43,38 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def run_one(name, flags):
+    """(exit status, the last line that it said on stderr), which is passed on as it comes."""
+    last = ""
+    with subprocess.Popen([sys.executable, "-B", os.path.join(HERE, name + ".py"), *flags],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          errors="replace") as process:
+        for line in process.stderr:
+            sys.stderr.write(line)
+            sys.stderr.flush()
+            last = line.strip() or last
+    return process.returncode, last
+
+
 def run(names, flags):
-    """{part: (seconds, exit status)}"""
+    """{part: (seconds, exit status, last line)}"""
     began, results = time.monotonic(), {}
     for number, name in enumerate(names, 1):
         at = time.monotonic()
         say("== %d of %d: %s (%s since the start)" % (number, len(names), name,
                                                       minutes(at - began)))
-        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py"), *flags],
-                              stdin=subprocess.DEVNULL, check=False)
-        results[name] = (time.monotonic() - at, done.returncode)
+        status, last = run_one(name, flags)
+        results[name] = (time.monotonic() - at, status, last)
     return results
+
+
+def summary(results):
+    """How each went; whether any failed."""
+    say("== %s in all" % minutes(sum(took for took, _, _ in results.values())))
+    for name, (took, status, last) in results.items():
+        how = {0: "done", LEFT_OUT: last}.get(status, "FAILED (status %d): %s" % (status, last))
+        say("   %-10s %6s  %s" % (name, minutes(took), how))
+    return any(status not in (0, LEFT_OUT) for _, status, _ in results.values())
 
 
 def main():
@@ -71,12 +92,7 @@ def main():
     if options.list:
         print("\n".join(names))
         return 0
-    results = run(names, flags)
-    say("== %s in all" % minutes(sum(took for took, _ in results.values())))
-    for name, (took, status) in results.items():
-        say("   %-10s %6s  %s" % (name, minutes(took), {0: "done", LEFT_OUT: "left out"}.get(
-            status, "FAILED (status %d)" % status)))
-    return 1 if any(status not in (0, LEFT_OUT) for _, status in results.values()) else 0
+    return 1 if summary(run(names, flags)) else 0
 
 
 if __name__ == "__main__":
