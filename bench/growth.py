@@ -128,9 +128,10 @@ def watch(options, rss, process, admin, running):
     return points
 
 
-def slope(points):
-    """KiB for each million calls after the first fifth."""
-    part = [(calls / 1e6, size / 1024) for calls, size in points if calls >= points[-1][0] / 5]
+def slope(points, after):
+    """KiB for each million calls, after this part of them."""
+    part = [(calls / 1e6, size / 1024) for calls, size in points
+            if calls >= points[-1][0] * after]
     x0, y0 = (statistics.mean(values) for values in zip(*part))
     below = sum((x - x0) ** 2 for x, _ in part)
     return sum((x - x0) * (y - y0) for x, y in part) / below if below else 0.0
@@ -189,8 +190,8 @@ def many_calls(report, options, start_gateway, rss):
         calls, size = next(p for p in points if p[0] >= mark * total)
         lines.append("| %s | %.1f | %+.1f |" % (thousands(calls), size / MIB,
                                                (size - before) / MIB))
-    lines += ["", "After the first fifth: **%+.1f KiB for each million calls** (target: no "
-              "growth)." % slope(points)]
+    lines += ["", "KiB for each million calls: after the first fifth %+.1f, after the first half "
+              "**%+.1f** (target: no growth)." % (slope(points, 0.2), slope(points, 0.5))]
     report.add("\n".join(lines))
     step = max(1, len(points) // 60)
     report.lines("memory-growth", "Memory over %s mixed calls" % thousands(total),

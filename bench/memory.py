@@ -11,7 +11,7 @@ two seconds in the middle; the highest figure meanwhile (as the kernel keeps it,
 50 ms), less the one before, and the answer's length and checksum are looked at. Many calls: ten
 million over HTTP, WebSocket and IPC at a time, hits and misses of a cache that is too small for
 them, errors of the gateway and of the node, single calls and arrays; the figure as they go on, and
-its slope after the first fifth. Needs taskset.
+its slope when the first have filled what there is to fill. Needs taskset.
 """
 import argparse
 import os
