@@ -11,7 +11,8 @@
 #define SHARDS 16u
 #define SMALL_PART 10u        /* the small queue gets one tenth of the bytes */
 #define USES_MAX 3u           /* counted uses of an entry */
-#define GHOSTS 4096u          /* hashes remembered of each shard */
+#define GHOST_SETS 1024u      /* of each shard; a power of two */
+#define GHOST_WAYS 4u         /* hashes remembered of each set */
 #define ENTRY_OVERHEAD 160u   /* bookkeeping and malloc's share, roughly */
 #define FIRST_BUCKETS 1024u
 
@@ -39,8 +40,7 @@ struct shard {
   size_t bucket_count;          /* a power of two */
   uint64_t entries, limit;
   struct queue small, main;
-  uint64_t ghosts[GHOSTS];      /* ring of hashes, 0: none */
-  unsigned ghost_at;
+  uint64_t ghosts[GHOST_SETS][GHOST_WAYS]; /* hashes, the youngest first; 0: none */
 };
 
 struct store {
@@ -168,22 +168,32 @@ take_out(struct shard *s, struct entry *e, struct store_change *change)
 
 /* --- eviction: S3-FIFO ------------------------------------------------------------------- */
 
+/* Hashes spread evenly over the sets, so that the oldest of a set is about as old as the oldest
+ * of all would be. */
+static uint64_t *
+ghosts_of(struct shard *s, uint64_t hash)
+{
+  return s->ghosts[hash >> 40 & (GHOST_SETS - 1)];
+}
+
 static void
 remember_ghost(struct shard *s, uint64_t hash)
 {
-  s->ghosts[s->ghost_at++ % GHOSTS] = hash;
+  uint64_t *set = ghosts_of(s, hash);
+
+  memmove(set + 1, set, (GHOST_WAYS - 1) * sizeof(*set));
+  set[0] = hash;
 }
 
-/* The ring is searched from its youngest end, and only for entries that are being put in:
- * next to the value's copying this is little. */
 static bool
 was_ghost(struct shard *s, uint64_t hash)
 {
+  uint64_t *set = ghosts_of(s, hash);
   unsigned i;
 
-  for (i = 0; i < GHOSTS; i++)
-    if (s->ghosts[i] == hash) {
-      s->ghosts[i] = 0;
+  for (i = 0; i < GHOST_WAYS; i++)
+    if (set[i] == hash) {
+      set[i] = 0;
       return true;
     }
   return false;
