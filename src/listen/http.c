@@ -58,6 +58,7 @@ on_turn(struct worker_hook *hook)
     return false;
   }
   server->runs++;
+  server->started = 0;
   server->wanted = false;
   MHD_run(server->daemon);
   keep_going(server);

@@ -85,6 +85,7 @@ struct http_server {
   bool wanted;                 /* MHD_run() has something to do */
   bool busy;                   /* idle handle is started */
   unsigned runs;               /* in the turn of number `turn` */
+  unsigned started;            /* requests, in this MHD_run() */
   int64_t turn;
   struct http_port *ports;     /* by listener */
   struct list active;          /* connections with a request */

@@ -13,7 +13,8 @@
 #include "push/push.h"
 #include "rpc/request.h"
 
-atomic_int kit_started, kit_cancelled, kit_websockets;
+sem_t kit_gate;
+atomic_int kit_started, kit_cancelled, kit_websockets, kit_gated;
 
 /* --- requests ------------------------------------------------------------------------- */
 
@@ -169,6 +170,15 @@ answer(struct request *r)
       start_stream(r);
       return;
     }
+  if (strncmp(r->text, "shut", 4) == 0) {
+    session->ops->close(session, true, 0, "shut");
+    return;
+  }
+  if (strncmp(r->text, "gate", 4) == 0) {
+    atomic_fetch_add(&kit_gated, 1);
+    while (sem_wait(&kit_gate) != 0)
+      ;
+  }
   out = strncmp(r->text, "none", 4) == 0 ? NULL : whole_answer(r);
   forget(r);
   session->ops->reply(session, cookie, out);
@@ -212,17 +222,13 @@ request_start(struct session *session, struct network *network, struct egw_buf *
   return r;
 }
 
-/* What is not told to wait is answered within the listener. */
 void
 request_run(struct request *request)
 {
-  if (list_empty(&request->job.node) || strncmp(request->text, "soon", 4) == 0)
+  if (list_empty(&request->job.node))
     return;
   list_remove(&request->job.node);
-  if (strncmp(request->text, "shut", 4) == 0)
-    request->session->ops->close(request->session, true, 0, "shut");
-  else
-    answer(request);
+  answer(request);
 }
 
 void
@@ -336,6 +342,7 @@ void
 kit_init(struct kit *kit)
 {
   memset(kit, 0, sizeof *kit);
+  sem_init(&kit_gate, 0, 0);
   for (int i = 0; i < 2; i++)
     kit->listeners[i] = (struct conf_listener){
       .address = "127.0.0.1",

@@ -3,9 +3,9 @@
  * request's text says is what happens to it. With a small blocking client. For tests of
  * listen/.
  *
- *   "echo ..."   answered with its own text, at once
- *   "soon"       the same, later in the same turn
- *   "shut"       the session is closed at once, from within
+ *   "echo ..."   answered with its own text, later in the same turn
+ *   "shut"       the session is closed
+ *   "gate"       as "echo", but the worker stands still before until kit_gate is posted
  *   "slow MS"    answered after that time
  *   "hold"       never answered
  *   "none"       nothing to say
@@ -20,6 +20,7 @@
 #define T_LIB_HTTP_KIT_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include "gateway/gateway.h"
 
 struct kit {
@@ -32,7 +33,8 @@ struct kit {
 };
 
 /* Counters of the stand-in, over all kits. */
-extern atomic_int kit_started, kit_cancelled, kit_websockets;
+extern sem_t kit_gate;
+extern atomic_int kit_started, kit_cancelled, kit_websockets, kit_gated;
 
 /* Defaults in kit->conf: one listener on a free port of 127.0.0.1. */
 void kit_init(struct kit *kit);
