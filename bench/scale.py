@@ -5,9 +5,10 @@
     make bench-scale [BENCH_FLAGS="--rounds 5 --seconds 2"]
 
 The processor time of ethrpc-gw (one worker) for each call, closed loop by bench/load: hits of
-the cache on more and more connections and behind more and more stages that let everything pass
-(the first of the example plugins); calls that go to the node with more and more upstreams (over
-IPC, all to one ethrpc-gw with a recording); and the lookup alone (bench/micro-cache) among more
+the cache on more and more connections (beside them nginx, one worker, that answers the same bytes
+by `return 200`: what more connections cost the machine) and behind more and more stages that let
+everything pass (the first of the example plugins); calls that go to the node with more and more
+upstreams (over IPC, all to one ethrpc-gw with a recording); and the lookup alone (bench/micro-cache) among more
 and more answers. The server has one processor, node and load the other one; the sizes take
 turns, medians of the rounds with their lowest and highest. Needs taskset.
 """
@@ -15,14 +16,15 @@ import argparse
 import os
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 
-from hits import ADDRESS, CACHE, CALLS, CONF, await_hit, call, load
+from hits import ADDRESS, CACHE, CALLS, CONF, await_hit, call, load, start_nginx
 from peers import BUILD, HERE, LOAD_CPU, Servers, free_port, listening
 from proxy import thousands
-from report import Report, need, options_of
+from report import NGINX, Report, need, options_of
 from walk import write_recording
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "t", "lib"))
@@ -91,10 +93,15 @@ def hits(options, costs):
     node = Node("ipc", Chain(), folder=servers.dir)
     try:
         port, body, process = hit_gateway(servers, node, 0)
-        for kind in ("http", "ws"):
-            got = turns(options, options.connections, lambda n, k=kind: load(
-                (k, port, body, process), n, options.seconds)["cpu"])
-            yield from rows("connections, hits over " + kind.upper(), got, costs)
+        ways = {"hits over HTTP": ("http", port, body, process),
+                "hits over WS": ("ws", port, body, process)}
+        if shutil.which("nginx"):
+            at, nginx = start_nginx(servers, "return 200 '%s';" % await_hit(port, body).decode())
+            ways["nginx over HTTP"] = ("http", at, body, nginx)
+        for name, way in ways.items():
+            got = turns(options, options.connections, lambda n, w=way: load(
+                w, n, options.seconds)["cpu"])
+            yield from rows("connections, " + name, got, costs)
         ways = {n: hit_gateway(servers, node, n) for n in options.stages}
         got = turns(options, options.stages, lambda n: load(
             ("ws", *ways[n]), 64, options.seconds)["cpu"])
@@ -152,7 +159,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("scale", "More of everything", __doc__, options.write, quick=options.quick)
+    report = Report("scale", "More of everything", __doc__, options.write, [NGINX],
+                    quick=options.quick)
     lines = ["| how many | of what | processor time of a call (lowest-highest) | of the first |",
              "|---:|---|---:|---:|"]
     costs = {}
