@@ -36,13 +36,14 @@ bench-micro: bench/micro-scan$(EXEEXT) bench/micro-cache$(EXEEXT) bench/micro-ch
 
 # The gateway beside nginx and HAProxy: see bench/proxy.py.
 # What t/bench-smoke.t runs.
-check_PROGRAMS += bench/node bench/idle bench/load bench/fanout
+check_PROGRAMS += bench/node bench/idle bench/load bench/fanout bench/blocks/raw
 bench_node_SOURCES = bench/node.c bench/node-result.c bench/node.h
 bench_idle_SOURCES = bench/idle.c
 bench_load_SOURCES = bench/load.c bench/load-conn.c bench/load-hist.c bench/load-reply.c \
 	bench/load-request.c bench/load-run.c bench/load.h
 bench_load_LDADD = -lm
 bench_fanout_SOURCES = bench/fanout.c
+bench_blocks_raw_SOURCES = bench/blocks/raw.c
 EXTRA_DIST += bench/proxy.py bench/batch.py bench/walk.py bench/push.py bench/hits.py \
 	bench/report.py bench/scale.py bench/plot.py bench/micro.py \
 	bench/memory.py bench/growth.py bench/bigreply.py bench/workers.py bench/all.py \
@@ -62,6 +63,15 @@ bench-batch: ethrpc-gw$(EXEEXT) bench/node$(EXEEXT)
 .PHONY: bench-walk
 bench-walk: ethrpc-gw$(EXEEXT)
 	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/walk.py $(BENCH_FLAGS)
+
+# A thousand full blocks by real clients: see bench/blocks.py.
+EXTRA_DIST += bench/blocks.py bench/blocks/chains.py bench/blocks/fetchers.py \
+	bench/blocks/web3py.py bench/blocks/install bench/blocks/alloy/Cargo.toml \
+	bench/blocks/alloy/src/main.rs
+
+.PHONY: bench-blocks
+bench-blocks: ethrpc-gw$(EXEEXT) bench/blocks/raw$(EXEEXT)
+	EGW_BUILD="$(abs_top_builddir)" $(PYTHON3) $(srcdir)/bench/blocks.py $(BENCH_FLAGS)
 
 # A head told to thousands of subscribers: see bench/push.py.
 .PHONY: bench-push
@@ -98,7 +108,7 @@ bench-workers: ethrpc-gw$(EXEEXT) bench/load$(EXEEXT)
 # to see that they run: make bench-quick
 bench_programs = ethrpc-gw$(EXEEXT) bench/node$(EXEEXT) bench/idle$(EXEEXT) bench/load$(EXEEXT) \
 	bench/fanout$(EXEEXT) bench/micro-scan$(EXEEXT) bench/micro-cache$(EXEEXT) \
-	bench/micro-chain$(EXEEXT)
+	bench/micro-chain$(EXEEXT) bench/blocks/raw$(EXEEXT)
 .PHONY: bench bench-quick
 bench bench-quick: all $(bench_programs)
 	@quick=; test $@ = bench || quick=--quick; \

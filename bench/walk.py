@@ -60,8 +60,11 @@ def word(*parts):
 def header(n):
     return {"number": hex(n), "hash": word("block", n), "parentHash": word("block", n - 1),
             "timestamp": hex(1700000000 + 12 * n), "stateRoot": word("state", n),
+            "transactionsRoot": word("transactions", n), "receiptsRoot": word("receipts", n),
+            "sha3Uncles": word("uncles"), "mixHash": word("mix", n), "nonce": "0x" + "00" * 8,
             "miner": "0x" + "00" * 20, "gasLimit": "0x1c9c380", "gasUsed": "0x0",
-            "extraData": "0x", "logsBloom": "0x" + "00" * 256, "baseFeePerGas": "0x7"}
+            "difficulty": "0x0", "size": "0x220", "extraData": "0x",
+            "logsBloom": "0x" + "00" * 256, "baseFeePerGas": "0x7"}
 
 
 def transactions(n):
@@ -78,9 +81,23 @@ def transactions(n):
                "input": "0x" + rnd.randbytes(size // 2).hex()}
 
 
-def write_recording(path, blocks):
-    """The blocks, and what a gateway asks by itself."""
+def renumbered(block, n):
+    """A block that was recorded somewhere as the n-th one of the generated headers."""
+    mine = {key: header(n)[key] for key in ("number", "hash", "parentHash", "timestamp")}
+    return dict(block, **mine, transactions=[
+        dict(tx, blockHash=mine["hash"], blockNumber=mine["number"])
+        for tx in block["transactions"]])
+
+
+def write_recording(path, blocks, contents=()):
+    """The blocks, and what a gateway asks by itself. contents: full blocks to serve over and over
+    in place of generated ones."""
     tip = blocks + TAIL
+
+    def full(n):
+        if contents:
+            return renumbered(contents[(n - 1) % len(contents)], n)
+        return dict(header(n), transactions=list(transactions(n)), uncles=[])
 
     def line(mark, value):
         return "%s %s\n" % (mark, json.dumps(value, separators=(",", ":")))
@@ -100,8 +117,7 @@ def write_recording(path, blocks):
             record("eth_getBlockByNumber", [hex(n), False], small)
             record("eth_getBlockByHash", [small["hash"], False], small)
             if 1 <= n <= blocks:
-                record("eth_getBlockByNumber", [hex(n), True],
-                       dict(header(n), transactions=list(transactions(n)), uncles=[]))
+                record("eth_getBlockByNumber", [hex(n), True], full(n))
         for tag, n in (("latest", tip), ("safe", tip - FINAL // 2), ("finalized", tip - FINAL),
                        ("earliest", 0)):
             record("eth_getBlockByNumber", [tag, False], dict(header(n), transactions=[], uncles=[]))
@@ -250,6 +266,7 @@ def through(servers, options, node, kind, prefetch):
            "ipc": "ipc://" + node[1]}[options.upstream]
     stage = ", { use = \"prefetch\"; %s }" % options.stage if prefetch else ""
     server, admin, process = start(servers, "gateway", GATEWAY, url=url, prefetch=stage)
+    listening(admin, process)
     head_known(admin, options.blocks + TAIL)
     cold = walk(kind, server, options.blocks)
     counted = counters(admin)
