@@ -51,6 +51,7 @@ SHARES = [("eth_call", 8000), ("eth_getBlockReceipts", 8000), ("debug_storageRan
           ("eth_getTransactionReceipt", 4000), ("ots_getBlockTransactions", 4000),
           ("eth_getBlockByNumber", 3374), ("eth_getBlockByHash", 3095)]
 
+ERPC = ("eRPC", ("erpc", "--version"))
 MANY, LONGER = 5000, 3           # so many connections are measured so many times as long
 
 SMALL = '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x%040x","latest"]}'
@@ -297,7 +298,8 @@ def node_of(service):
 def base_rate(found, options):
     """The lowest closed-loop rate, but for balancers that are far below all others."""
     rates = found.get(options.open_base) or found[max(found)]
-    return min(rate for name, rate in rates.items() if "eRPC" not in name and name != "proxyd")
+    return min((rate for name, rate in rates.items()
+                if rate > 0 and "eRPC" not in name and name != "proxyd"), default=1.0)
 
 
 def opened(options, report, asker, service, mix, base):
@@ -424,6 +426,7 @@ def parse():
     parser.add_argument("--only", choices=["closed", "open", "target"],
                         help="open: with as much of the closed loop as it needs")
     parser.add_argument("--ways", type=names, help="names of rows, joined by semicolons")
+    parser.add_argument("--note", help="a line for the head of the part")
     parser.add_argument("--quick", action="store_true", help="to see that it runs")
     parser.add_argument("--write", help="the document to put it in; default: printed")
     options = parser.parse_args()
@@ -450,13 +453,13 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("mix", "A mixed load", __doc__, options.write, [NGINX, HAPROXY])
+    report = Report("mix", "A mixed load", __doc__, options.write, [NGINX, HAPROXY, ERPC])
     scratch = Servers()
     try:
         requests, said = find_requests(scratch.dir)
-        report.add(said + " Beside: " + (", ".join(
-            name for name in ("nginx", "haproxy", "erpc", "proxyd") if shutil.which(name))
-            or "nothing") + ".")
+        missing = [name for name in ("nginx", "haproxy", "erpc", "proxyd") if not shutil.which(name)]
+        report.add(" ".join([said] + ["Not there: %s." % ", ".join(missing)] * bool(missing)
+                            + [options.note or ""]))
         asker = Asker(options, requests)
         if options.only in (None, "target"):
             target(options, report, asker)
