@@ -329,8 +329,8 @@ def opened(options, report, asker, service, mix, base):
     finally:
         servers.close()
     report.add("\n".join(lines))
-    report.add("100 %% is the lowest rate of the closed loop at %s connections, leaving out eRPC and "
-               "proxyd." % thousands(options.open_base))
+    report.add("100 %% is the lowest rate of the closed loop at %s connections, leaving out eRPC "
+               "and proxyd." % thousands(options.open_base))
     for share, ways in raw.items():
         report.raw("%s, p99 at %g %%" % (title, share * 100), ways, "p99, us")
     report.lines("mix-open-%s-%d" % (mix, service), title, "calls/s asked", "p99, ms", late,
@@ -388,12 +388,12 @@ def target(options, report, asker):
         raise SystemExit("; ".join(broken) or "--ways: %s is needed" % DIRECT)
     n = thousands(options.many)
     lines = ["### " + title, "",
-             "| way | p50 of 1 connection, us | added, us | of HAProxy's | calls/s, %s connections | "
-             "p50 | p99 | of HAProxy's |" % n, "|---|---:|---:|---:|---:|---:|---:|---:|"]
+             "| way | p50 of 1 connection, us | added, us | of HAProxy's | calls/s, %s connections "
+             "| p50 | p99 | of HAProxy's |" % n, "|---|---:|---:|---:|---:|---:|---:|---:|"]
     report.add("\n".join(lines + list(target_rows(got, many))))
-    report.add("Medians (lowest-highest); what is beside HAProxy's is of the same round. Aims: added "
-               "p50 at most HAProxy's over IPC, at most 1.5 of it over HTTP; p99 of %s connections at "
-               "most HAProxy's." % n)
+    report.add("Medians (lowest-highest); what is beside HAProxy's is of the same round. Aims: "
+               "added p50 at most HAProxy's over IPC, at most 1.5 of it over HTTP; p99 of %s "
+               "connections at most HAProxy's." % n)
     report.raw(title + ", p50 of 1 connection added", added(got, "p50"), "us")
     report.raw("%s, p99 of %s connections" % (title, n),
                {name: [run["p99"] for run in runs] for name, runs in many.items()}, "us")
@@ -457,7 +457,8 @@ def main():
     scratch = Servers()
     try:
         requests, said = find_requests(scratch.dir)
-        missing = [name for name in ("nginx", "haproxy", "erpc", "proxyd") if not shutil.which(name)]
+        missing = [name for name in ("nginx", "haproxy", "erpc", "proxyd")
+                   if not shutil.which(name)]
         report.add(" ".join([said] + ["Not there: %s." % ", ".join(missing)] * bool(missing)
                             + [options.note or ""]))
         asker = Asker(options, requests)

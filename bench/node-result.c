@@ -173,15 +173,16 @@ block_of(const char *params, size_t len, const char **hash)
 }
 
 static void
-add_transaction(struct text *out, uint64_t number, const char *block, const char *hash, size_t bytes)
+add_transaction(struct text *out, uint64_t number, const char *block, const char *hash,
+                size_t bytes)
 {
   add(out, "{");
   add_hash(out, "blockHash", number, block);
   add_quantity(out, "blockNumber", number);
   add_hash(out, "hash", ~number, hash);
   add(out, "\"transactionIndex\":\"0x0\",\"type\":\"0x2\",\"nonce\":\"0x1\",\"value\":\"0x0\","
-      "\"gas\":\"0x5208\",\"gasPrice\":\"0x7\",\"from\":\"0x00000000000000000000000000000000deadbeef\""
-      ",\"to\":\"0x00000000000000000000000000000000deadbeef\",\"input\":");
+      "\"gas\":\"0x5208\",\"gasPrice\":\"0x7\","
+      "\"from\":\"0x00000000000000000000000000000000deadbeef\",\"to\":\"0x00000000000000000000000000000000deadbeef\",\"input\":");
   add_filler(out, bytes);
   add(out, "}");
 }
@@ -193,8 +194,8 @@ add_receipt(struct text *out, uint64_t number, const char *block, const char *ha
   add_hash(out, "blockHash", number, block);
   add_quantity(out, "blockNumber", number);
   add_hash(out, "transactionHash", ~number, hash);
-  add(out, "\"transactionIndex\":\"0x0\",\"status\":\"0x1\",\"type\":\"0x2\",\"gasUsed\":\"0x5208\","
-      "\"cumulativeGasUsed\":\"0x5208\",\"logs\":[],\"logsBloom\":");
+  add(out, "\"transactionIndex\":\"0x0\",\"status\":\"0x1\",\"type\":\"0x2\","
+      "\"gasUsed\":\"0x5208\",\"cumulativeGasUsed\":\"0x5208\",\"logs\":[],\"logsBloom\":");
   add_filler(out, bytes);
   add(out, "}");
 }

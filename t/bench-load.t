@@ -91,7 +91,8 @@ def template(env):
     numbers = sorted(n for _, n in env.asked())
     tap.eq(numbers, list(range(numbers[0], numbers[0] + 300)), "numbers asked")
     tap.eq({text for text, _ in env.asked()}, {"0x%040x" % n for n in numbers}, "padded")
-    tap.eq(got["bytes"], 300 * len('{"jsonrpc":"2.0","id":1000000000000000,"result":"0x1"}'), "bytes")
+    tap.eq(got["bytes"], 300 * len('{"jsonrpc":"2.0","id":1000000000000000,"result":"0x1"}'),
+           "bytes")
     tap.check(got["p50"] <= got["p90"] <= got["p99"] <= got["p99.9"] <= got["max"], "latencies")
     env.load("--template", TEMPLATE, "--calls", "300", "--seed", "2")
     tap.check(not set(numbers) & {n for _, n in env.asked()}, "another seed asks something else")
