@@ -51,6 +51,10 @@ struct egw_buf *egw_buf_new(size_t capacity) EGW_MUST_CHECK;
 /* New buffer holding a copy of `bytes`. NULL when memory is short. Any thread. */
 struct egw_buf *egw_buf_copy(struct egw_slice bytes) EGW_MUST_CHECK;
 
+/* The same for what is kept long: where `bytes` are many, their memory comes from where more of it costs
+ * the least time. It can be filled further like any other. NULL when memory is short. Any thread. */
+struct egw_buf *egw_buf_keep(struct egw_slice bytes) EGW_MUST_CHECK;
+
 /* One more reference to `buf`; returns `buf`. Any thread. */
 struct egw_buf *egw_buf_ref(struct egw_buf *buf);
 

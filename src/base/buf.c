@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/checked.h"
+#include "base/span.h"
 
 #define BUF_GROW_MIN 256u
 
@@ -49,6 +50,7 @@ egw_buf_new(size_t capacity)
   buf->len = 0;
   buf->cap = capacity;
   buf->data = buf_inside(buf);
+  buf->span = 0;
   return buf;
 }
 
@@ -66,6 +68,38 @@ egw_buf_copy(struct egw_slice bytes)
 }
 
 struct egw_buf *
+egw_buf_keep(struct egw_slice bytes)
+{
+  struct egw_buf *buf;
+  char *data;
+
+  if (bytes.len < SPAN_MIN || bytes.len > SPAN_MAX)
+    return egw_buf_copy(bytes);
+  data = span_alloc(bytes.len);
+  if (data == NULL)
+    return egw_buf_copy(bytes);
+  buf = egw_buf_new(0);
+  if (buf == NULL) {
+    span_free(data, bytes.len);
+    return NULL;
+  }
+  memcpy(data, bytes.ptr, bytes.len);
+  buf->data = data;
+  buf->len = buf->cap = buf->span = bytes.len;
+  return buf;
+}
+
+/* Gives back memory that is not the buffer's own block. */
+static void
+buf_free_data(struct egw_buf *buf)
+{
+  if (buf->span != 0)
+    span_free(buf->data, buf->span);
+  else if (buf->data != buf_inside(buf))
+    free(buf->data);
+}
+
+struct egw_buf *
 egw_buf_ref(struct egw_buf *buf)
 {
   atomic_fetch_add_explicit(&buf->refs, 1, memory_order_relaxed);
@@ -80,8 +114,7 @@ egw_buf_unref(struct egw_buf *buf)
   /* Acquire-release: the thread that frees must see what the others did to the bytes. */
   if (atomic_fetch_sub_explicit(&buf->refs, 1, memory_order_acq_rel) != 1)
     return;
-  if (buf->data != buf_inside(buf))
-    free(buf->data);
+  buf_free_data(buf);
   free(buf);
 }
 
@@ -101,10 +134,12 @@ buf_grow(struct egw_buf *buf, size_t need)
   while (cap < need)
     if (!size_mul(cap, 2, &cap))
       cap = need;
-  if (buf->data == buf_inside(buf)) {
+  if (buf->span != 0 || buf->data == buf_inside(buf)) {
     data = malloc(cap);
     if (data != NULL && buf->len > 0)
       memcpy(data, buf->data, buf->len);
+    if (data != NULL)
+      buf_free_data(buf);
   } else {
     data = realloc(buf->data, cap);
   }
@@ -112,6 +147,7 @@ buf_grow(struct egw_buf *buf, size_t need)
     return -1;
   buf->data = data;
   buf->cap = cap;
+  buf->span = 0;
   return 0;
 }
 

@@ -10,6 +10,7 @@ struct egw_buf {
   atomic_uint refs;
   size_t len, cap;
   char *data;     /* points behind this struct, or to memory of its own once it has grown */
+  size_t span;    /* not 0: `data` is of span_alloc(), and this is its size */
 };
 
 /* The bytes of `buf` from `at` on. */

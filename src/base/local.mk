@@ -17,6 +17,8 @@ src_libegw_a_SOURCES += \
 	src/base/net.h \
 	src/base/out.c \
 	src/base/out.h \
+	src/base/span.c \
+	src/base/span.h \
 	src/base/ticks.h \
 	src/base/wheel.c \
 	src/base/wheel.h \

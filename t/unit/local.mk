@@ -409,3 +409,6 @@ EXTRA_DIST += t/unit/plugin-cache-tiers.c
 unit_tests += t/unit/base-ticks.t
 t_unit_base_ticks_t_SOURCES = t/unit/base-ticks.c
 t_unit_base_ticks_t_LDADD = src/libegw.a $(core_libs)
+unit_tests += t/unit/base-span.t
+t_unit_base_span_t_SOURCES = t/unit/base-span.c
+t_unit_base_span_t_LDADD = src/libegw.a $(core_libs)

@@ -135,7 +135,7 @@ keep(const struct egw_at *at, const struct egw_reply *reply, enum plan_verdict v
   const struct state *state = at->state;
   struct store_pin pin = { .number = block->number };
   /* A copy of its own size: the reply's buffer has its envelope and room to spare. */
-  struct egw_buf *copy = egw_buf_copy(reply->body);
+  struct egw_buf *copy = egw_buf_keep(reply->body);
 
   if (copy == NULL)
     return;
