@@ -106,17 +106,28 @@ find_id(const char *text, size_t len, size_t *end)
   return 0;
 }
 
+/* How many hexadecimal digits are at `at`. */
+static size_t
+count_hex(const char *at, const char *end)
+{
+  size_t n = 0;
+
+  while (at + n < end && ((at[n] >= '0' && at[n] <= '9') || (at[n] >= 'a' && at[n] <= 'f')))
+    n++;
+  return n;
+}
+
 /* Three digits of the last long hexadecimal string, behind its first digit, which may not become
  * zero. */
 static void
 find_hex(struct request *request, size_t from)
 {
-  const char *at = request->wire + request->len;
+  const char *end = request->wire + request->len, *at = end - 1;
   char digits[4] = "";
 
   request->hex_at = 0;
   while (--at > request->wire + from) {
-    if (at[0] != '0' || at[1] != 'x' || strspn(at + 2, "0123456789abcdef") < HEX_MIN)
+    if (at[0] != '0' || at[1] != 'x' || count_hex(at + 2, end) < HEX_MIN)
       continue;
     request->hex_at = (size_t)(at + 3 - request->wire);
     memcpy(digits, at + 3, 3);
