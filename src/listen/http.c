@@ -22,29 +22,27 @@ on_idle(uv_idle_t *idle)
   server->wanted = true;
 }
 
-/* Keeps the loop awake while there is work that no socket tells of; libmicrohttpd has the word
- * on its own. */
+/* Keeps the loop awake while there is work that no socket tells of. */
 static void
 keep_going(struct http_server *server)
 {
-  MHD_UNSIGNED_LONG_LONG ms;
-  bool busy = server->wanted || (MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0);
-
-  if (busy == server->busy)
+  if (server->wanted == server->busy)
     return;
-  server->busy = busy;
-  if (busy)
+  server->busy = server->wanted;
+  if (server->busy)
     uv_idle_start(&server->idle, on_idle);
   else
     uv_idle_stop(&server->idle);
 }
 
-/* In a turn libmicrohttpd runs when its sockets stirred and again when answers came, but not
- * for ever: other sockets wait. */
+/* In a turn libmicrohttpd runs when its sockets stirred, and again when answers came or it says
+ * that it has more to do (it takes two runs to answer and to read on), but not for ever: other
+ * sockets wait. */
 static bool
 on_turn(struct worker_hook *hook)
 {
   struct http_server *server = container_of(hook, struct http_server, hook);
+  MHD_UNSIGNED_LONG_LONG ms;
   int64_t turn = metric_read(&server->worker->metrics->loop_turns);
 
   if (turn != server->turn) {
@@ -61,6 +59,8 @@ on_turn(struct worker_hook *hook)
   server->started = 0;
   server->wanted = false;
   MHD_run(server->daemon);
+  if (MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0)
+    server->wanted = true;
   keep_going(server);
   return true;
 }
