@@ -94,9 +94,10 @@ def connected(gw):
     """Until a call has been told."""
     with gw.http() as client:
         def settled():
-            client.call("net_version").ok()
+            if shared(gw) == 0: # the limit itself may be small: no more calls than it takes
+                client.call("net_version")
             return shared(gw) > 0
-        tap.eventually(settled, 10, "a counter is settled", 0.02)
+        tap.eventually(settled, 10, "a counter is settled", 0.1)
 
 
 def shared(gw, name="shared"):
