@@ -189,9 +189,38 @@ test_table_grows(void)
   store_free(store);
 }
 
+/* What is said to fit is kept, and nothing else: the longest value and one byte more. */
+static void
+test_fits(void)
+{
+  struct store *store = store_new(16 * MIB);
+  struct store_pin pin = { .number = 7 };
+  size_t len;
+
+  for (int pinned = 0; pinned < 2; pinned++) {
+    struct store_terms terms = { pinned != 0 ? &pin : NULL, now, store_cleared(store) };
+
+    for (len = 1; store_fits(store, key("f", "[]"), len, pinned != 0); len++)
+      ;
+    for (size_t more = 0; more < 2; more++) {
+      struct egw_buf *buf = egw_buf_new(len);
+
+      memset(egw_buf_room(buf, len), 'x', len);
+      egw_buf_commit(buf, len - 1 + more);
+      is_int(store_put(store, key("f", "[]"), buf, &terms, &change), more == 0,
+             "%zu bytes%s", len - 1 + more, pinned != 0 ? ", pinned" : "");
+      store_clear(store, &change);
+      terms.cleared = store_cleared(store);
+    }
+  }
+  store_free(store);
+}
+
 int
 main(void)
 {
+  test_fits();
+  change = (struct store_change){ 0 };
   test_keys();
   change = (struct store_change){ 0 };
   test_pins();

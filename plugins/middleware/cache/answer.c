@@ -134,14 +134,18 @@ keep(const struct egw_at *at, const struct egw_reply *reply, enum plan_verdict v
 {
   const struct state *state = at->state;
   struct store_pin pin = { .number = block->number };
-  /* A copy of its own size: the reply's buffer has its envelope and room to spare. */
-  struct egw_buf *copy = egw_buf_keep(reply->body);
+  bool pinned = verdict == PLAN_KEEP_PINNED, lasting = verdict == PLAN_KEEP_LASTING;
+  struct egw_buf *copy;
 
+  if (!cache_keeps(at, state->key, reply->body.len, pinned, lasting))
+    return;
+  /* A copy of its own size: the reply's buffer has its envelope and room to spare. */
+  copy = egw_buf_keep(reply->body);
   if (copy == NULL)
     return;
   memcpy(pin.hash, block->hash, 32);
-  cache_put(at, state->key, copy, verdict == PLAN_KEEP_PINNED ? &pin : NULL);
-  if (verdict == PLAN_KEEP_LASTING)
+  cache_put(at, state->key, copy, pinned ? &pin : NULL);
+  if (lasting)
     cache_lasting(at, state->key, copy);
   egw_buf_unref(copy);
 }

@@ -70,7 +70,7 @@ read_value(struct book *book, MDB_txn *txn, struct egw_slice key, bool *damaged)
                           (struct egw_slice){ (const char *)v.mv_data + BOOK_KEY,
                                               v.mv_size - BOOK_KEY },
                           key, &value);
-  return *damaged ? NULL : egw_buf_copy(value);
+  return *damaged ? NULL : egw_buf_keep(value);
 }
 
 struct egw_buf *

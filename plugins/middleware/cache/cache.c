@@ -139,6 +139,13 @@ cache_count(const struct egw_at *at, const struct store_change *change)
   }
 }
 
+bool
+cache_keeps(const struct egw_at *at, struct egw_slice key, size_t len, bool pinned, bool lasting)
+{
+  return store_fits(cache_shared(at)->store, key, len, pinned) ||
+         (lasting && ((const struct mine *)at->mine)->tiers != NULL);
+}
+
 void
 cache_put(const struct egw_at *at, struct egw_slice key, struct egw_buf *value,
     const struct store_pin *pin)

@@ -112,6 +112,10 @@ struct method *cache_method(struct mine *mine, const struct egw_method_info *inf
 /* Counts what a change of the store did. */
 void cache_count(const struct egw_at *at, const struct store_change *change);
 
+/* Whether something keeps a value of `len` bytes that cache_put() and, when it lasts, cache_lasting() are
+ * given: what nothing keeps need not be copied. */
+bool cache_keeps(const struct egw_at *at, struct egw_slice key, size_t len, bool pinned, bool lasting);
+
 /* Keeps `value` (borrowed), for ever or while `pin` is canonical. */
 void cache_put(const struct egw_at *at, struct egw_slice key, struct egw_buf *value,
                const struct store_pin *pin);

@@ -198,7 +198,7 @@ open_record(const struct share_read *r, struct egw_slice bytes)
       value.len > r->share->options->max_value || !egw_json_valid(value) ||
       egw_json_kind(value) == EGW_JSON_NULL)
     return NULL;
-  return egw_buf_copy(value);
+  return egw_buf_keep(value);
 }
 
 static void

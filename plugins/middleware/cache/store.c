@@ -315,6 +315,19 @@ store_get(struct store *store, struct egw_slice key, struct store_found *out)
   return e != NULL;
 }
 
+static uint64_t
+entry_bytes(size_t key_len, size_t len, bool pinned)
+{
+  return (uint64_t)ENTRY_OVERHEAD + key_len + (pinned ? sizeof(struct store_pin) : 0) + len;
+}
+
+/* All shards have the same limit. */
+bool
+store_fits(const struct store *store, struct egw_slice key, size_t len, bool pinned)
+{
+  return entry_bytes(key.len, len, pinned) <= store->shards[0].limit / 2;
+}
+
 static struct entry *
 make_entry(struct egw_slice key, struct egw_buf *value, const struct store_pin *pin,
            uint64_t hash)
@@ -326,7 +339,7 @@ make_entry(struct egw_slice key, struct egw_buf *value, const struct store_pin *
     return NULL;
   *e = (struct entry){ .value = value, .hash = hash, .key_len = key.len,
                        .pinned = pin != NULL };
-  e->bytes = ENTRY_OVERHEAD + key.len + pin_len + egw_buf_slice(value).len;
+  e->bytes = entry_bytes(key.len, egw_buf_slice(value).len, pin != NULL);
   memcpy(e->key, key.ptr, key.len);
   if (pin != NULL)
     memcpy(e->key + key.len, pin, pin_len);
@@ -368,11 +381,11 @@ store_put(struct store *store, struct egw_slice key, struct egw_buf *value,
 {
   uint64_t hash = hash_key(store, key);
   struct shard *s = &store->shards[hash & (SHARDS - 1)];
-  struct entry *e = make_entry(key, value, terms->pin, hash);
+  bool fits = store_fits(store, key, egw_buf_slice(value).len, terms->pin != NULL), put = false;
+  struct entry *e = fits ? make_entry(key, value, terms->pin, hash) : NULL;
   struct eviction ev = { terms->now_ms, change };
-  bool put = false;
 
-  if (e != NULL && e->bytes <= s->limit / 2) {
+  if (e != NULL) {
     e->since_ms = terms->now_ms;
     /* Who clears counts first and comes to each shard then: an old answer is either kept out
      * here or thrown out there. */

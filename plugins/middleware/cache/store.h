@@ -55,6 +55,9 @@ struct store_terms {
                                   before the last time stays out */
 };
 
+/* Whether a value of `len` bytes is small enough to be kept under the key; `pinned`: to a block. */
+bool store_fits(const struct store *store, struct egw_slice key, size_t len, bool pinned);
+
 /* Keeps `value` (the reference is taken) under a copy of the key. What is there already stays,
  * unless it is pinned to something else. false: it stays out, does not fit, or memory is
  * short. */
