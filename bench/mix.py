@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A mixed load of real traffic through the gateway, nginx, HAProxy, eRPC and proxyd.
 
-    make bench-mix [BENCH_FLAGS="--rounds 5 --seconds 1.5 --only closed --ways nginx,HAProxy"]
+    make bench-mix [BENCH_FLAGS="--rounds 5 --seconds 1 --only closed --ways nginx;HAProxy"]
 
 bench/node answers as a chain's node with results of mainnet's sizes (balances of bytes, blocks and
 receipts of 100 to 300 kB), at once or after a service time; bench/load asks it over HTTP, directly
@@ -29,7 +29,7 @@ from peers import (BUILD, HERE, LOAD_CPU, Servers, free_port, listening, start_e
                    start_haproxy, start_nginx, start_proxyd)
 from proxy import thousands
 from push import cpu_ns
-from report import HAPROXY, NGINX, Report
+from report import HAPROXY, NGINX, Report, need, options_of
 
 CONF = """workers = 1;
 memory = "4GiB";
@@ -410,15 +410,15 @@ def parse():
     numbers = lambda text: [int(x) for x in text.split(",") if x]          # noqa: E731
     names = lambda text: [x.strip() for x in text.split(";")]              # noqa: E731
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
-    parser.add_argument("--connections", type=numbers, default=[1, 10, 64, 1000, 10000],
+    parser.add_argument("--seconds", type=float, default=1, help="of each measurement")
+    parser.add_argument("--connections", type=numbers, default=[1, 64, 1000, 10000],
                         help="of the closed loop, joined by commas")
     parser.add_argument("--service-us", type=numbers, default=[0, 1000],
                         help="times that the node takes")
     parser.add_argument("--mixes", type=lambda t: t.split(","), default=["distinct", "zipf"],
                         help="with the first service time; the first of them with all")
     parser.add_argument("--shares", type=lambda t: [float(x) for x in t.split(",")],
-                        default=[0.1, 0.5, 0.8, 1.2], help="of the open loop: of the lowest rate")
+                        default=[0.5, 0.8, 1.2], help="of the open loop: of the lowest rate")
     parser.add_argument("--open-connections", type=int, default=256)
     parser.add_argument("--open-base", type=int, default=64,
                         help="connections of the closed loop whose lowest rate is 1")
@@ -427,13 +427,8 @@ def parse():
                         help="open: with as much of the closed loop as it needs")
     parser.add_argument("--ways", type=names, help="names of rows, joined by semicolons")
     parser.add_argument("--note", help="a line for the head of the part")
-    parser.add_argument("--quick", action="store_true", help="to see that it runs")
-    parser.add_argument("--write", help="the document to put it in; default: printed")
-    options = parser.parse_args()
-    if options.quick:
-        options.rounds, options.seconds, options.service_us = 1, 0.2, [0]
-        options.connections, options.mixes, options.shares = [1, 64], ["zipf"], [0.5]
-    return options
+    return options_of(parser, {"rounds": 1, "seconds": 0.2, "service_us": [0],
+                               "connections": [1, 64], "mixes": ["zipf"], "shares": [0.5]})
 
 
 def loops(options, report, asker, service, mix):
@@ -449,11 +444,13 @@ def loops(options, report, asker, service, mix):
 
 def main():
     options = parse()
+    need("taskset")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {int(LOAD_CPU)})
-    report = Report("mix", "A mixed load", __doc__, options.write, [NGINX, HAPROXY, ERPC])
+    report = Report("mix", "A mixed load", __doc__, options.write, [NGINX, HAPROXY, ERPC],
+                    quick=options.quick)
     scratch = Servers()
     try:
         requests, said = find_requests(scratch.dir)
