@@ -620,6 +620,34 @@ test_by_hash(void)
   finish(host);
 }
 
+/* The client has heard of a block that the head gets to know only while the node is asked: what is
+ * above the tip as the filter was read is asked for all the same. */
+static void
+test_above_tip(void)
+{
+  struct plugtest_reply below[] = { { .result = NULL }, { .result = "[1]" } };
+  struct egw_head before = { .known = true, .live = true, .tip = block(1000, 0),
+                             .has_finalized = true, .finalized = block(936, 0) };
+  struct plugtest *host;
+  struct plugtest_call *call;
+  unsigned last;
+
+  below[0] = (struct plugtest_reply)ERROR(-32000, "too many results");
+  below[0].delay_ms = 20;
+  host = host_with("parallel = 1;", below, 2);
+  plugtest_head(host, &before, NULL, 0);
+  call = plugtest_call(host, &(struct plugtest_spec){ .method = LOGS,
+                                                      .params = WHOLE("0x3e5", "0x3e9") });
+  plugtest_advance(host, 10);
+  head_at(host, 1001, 0);
+  plugtest_advance(host, 1000);
+  ok(plugtest_end(call)->over && !plugtest_end(call)->is_error, "answered in parts");
+  last = plugtest_reached(host) - 1;
+  ok(strstr(plugtest_reached_params(host, last), "\"toBlock\":\"0x3e9\"") != NULL,
+     "up to the block that the client named: %s", plugtest_reached_params(host, last));
+  finish(host);
+}
+
 static void
 test_story(void)
 {
@@ -666,6 +694,7 @@ main(void)
   test_reorg();
   test_branches();
   test_by_hash();
+  test_above_tip();
   test_story();
   plugtest_generic(so, "max_range = 100;", &spec, report);
   return done_testing();

@@ -221,7 +221,8 @@ run(struct split *s)
 }
 
 /* Blocks that are not final, more than a node takes at once. By their hashes any node has the
- * same; else they are loose. */
+ * same; else they are loose. What may end above the tip as it was when the filter was read is never
+ * cut by hashes, however much is known by now: what is above would be left out. */
 static enum cut
 loosen(struct split *s, struct part *part, const struct complaint *why)
 {
@@ -231,7 +232,7 @@ loosen(struct split *s, struct part *part, const struct complaint *why)
   if (part->what.by_hash || onechain_is_final(&s->one, part->what.to))
     return parts_cut(&s->parts, part, s->call, &s->filter, why);
   if (why->kind != COMPLAINT_FILTER && part->what.to != part->what.from &&
-      (head->settled || s->filter.last.ptr == NULL) && s->logs)
+      s->filter.last.ptr == NULL && s->logs)
     cut = parts_cut_blocks(&s->parts, part, s->call, head);
   if (cut != CUT_NOT)
     return cut;
